@@ -1,7 +1,7 @@
-"""Every switch of MVP as a setting, and what the studies of variants compare it with.
+"""MVP with every switch as a setting, and variants that studies compare it with.
 
-The objectives eq2, eq3 and `joint` are those of `vedute.methods.mvp`; eq1 is R_1 + D_10 + W_10,
-after the warm-up, and with one-sided divergences eq3 is half of R_0 + R_1, and D_01 + W_01.
+The objectives eq2, eq3 and `joint` are those of `vedute.methods.mvp`. After the warm-up, eq1 is
+R_1 + D_10 + W_10; with one-sided divergences, eq3 is (R_0 + R_1) / 2 + D_01 + W_01.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SWITCHES = [f.name for f in fields(Variant) if f.name not in ("name", "defaults"
 
 
 def switch(meaning: str, **declared: Any) -> Any:
-    """A setting that is the variant's where it is None."""
+    """Declare a setting that defaults to the variant's value."""
     return setting(None, f"{meaning} None: by the variant.", **declared)
 
 
@@ -75,9 +75,9 @@ class PaperMVP(MVP):
     )
 
     def switches(self, shapes: Shapes) -> Variant:
-        asked = {name: getattr(self, name) for name in SWITCHES}
-        given = {name: value for name, value in asked.items() if value is not None}
-        return replace(super().switches(shapes), **given)
+        values = {name: getattr(self, name) for name in SWITCHES}
+        changed = {name: value for name, value in values.items() if value is not None}
+        return replace(super().switches(shapes), **changed)
 
     def build(
         self, shapes: Shapes, likelihoods: Likelihoods, names: Names, length: int
@@ -86,7 +86,7 @@ class PaperMVP(MVP):
 
 
 def find(method: str) -> type[Estimator]:
-    """The class of a method, of MVP the one with all switches."""
+    """Class of a method; for MVP, the class with all switches."""
     return PaperMVP if method in ("mvp", "paper_mvp") else methods.find(method)
 
 
@@ -112,7 +112,7 @@ class PaperModel(MVPModel):
         return tables.get(self.hp.permutation, self._compared(original, permuted, warm))
 
     def _compared(self, original: Pair, permuted: Pair, warm: bool) -> list[Pair]:
-        """The tables that the objective is about."""
+        """Tables that enter the objective."""
         return [(original, permuted)[a] for a in TABLES["eq2" if warm else self.variant.objective]]
 
     def _divergences(
@@ -127,10 +127,10 @@ class PaperModel(MVPModel):
             return sources.spread(apart(z0, z1).sum(1)), apart(w0, w1)
         tables = self._compared(original, permuted, warm)
         if prior == "joint" and fused is not None:
-            found = [self._from_product(sources, table, fused) for table in tables]
+            terms = [self._from_product(sources, table, fused) for table in tables]
         else:
-            found = [fixed_prior(prior, sources, table, z0) for table in tables]
-        views, consensus = zip(*found, strict=True)
+            terms = [fixed_prior(prior, sources, table, z0) for table in tables]
+        views, consensus = zip(*terms, strict=True)
         return torch.stack(views).mean(0), torch.stack(consensus).mean(0)
 
     def _agreement(self, views: Tensor, consensus: Tensor, seen: Tensor) -> Terms:
@@ -149,7 +149,7 @@ class PaperModel(MVPModel):
 
 
 def decode_given_views_alone(model: MVPModel, batch: Views, draws: int = 0) -> list[Tensor]:
-    """As `decode`, but views that are there are decoded from themselves."""
+    """Decode like `MVPModel.decode`, but each observed view from itself alone."""
     sources = model.sources(batch)
     z = model.latents(batch, sources)
     w = model.rows(z).map(sources.spread)
@@ -168,22 +168,22 @@ class LinearMaps(Correspondences):
 
 
 class Identities(Correspondences):
-    """No maps: a view's latents are those of every other."""
+    """Identity maps: all views share a view's latents."""
 
     def _build(self, groups: int, dim: int, hidden: Sequence[int], skip: bool) -> None:
         pass
 
 
 def random_permutations(mask: Tensor, count: int) -> Tensor:
-    """Draw uniform permutations of the observed views, fixed points allowed; as `random_cycles`."""
+    """Draw uniform permutations of the observed views, with fixed points, like `random_cycles`."""
     ring = random_rings(mask, count)
     inside, outside = mask[:, None].expand_as(ring), torch.arange(mask.shape[1], device=mask.device)
-    rank = inside.long().cumsum(-1) - 1  # position among the observed views
+    rank = inside.long().cumsum(-1) - 1  # index among the observed views
     return torch.where(inside, ring.gather(-1, rank.clamp(min=0)), outside)
 
 
 def divergence(objective: str, kind: str) -> Callable[[Gaussian, Gaussian], Tensor]:
-    """The divergence between what a table holds and what the permuted one has in its place."""
+    """Divergence between the entries of the two tables of latents."""
     if objective in ("eq1", "joint"):
         return lambda own, permuted: kl(permuted, own)
     return symmetric_kl if (objective, kind) == ("eq3", "symmetric") else kl
@@ -192,12 +192,17 @@ def divergence(objective: str, kind: str) -> Callable[[Gaussian, Gaussian], Tens
 def fixed_prior(kind: str, sources: Sources, table: Pair, z0: Gaussian) -> tuple[Tensor, Tensor]:
     """KL of the latents and of the consensus of each row to their prior, (B, L) each.
 
-    table: (w, z), consensus (B, L, k) and latents (P, L, D); z0: the latents before permuting
-        standard   N(0, 1)
-        fusion     prod_u z0_ul for column l, prod_u w_u: products over the observed views
-        diagonal   z0_ll, prod_l z0_ll: each view's own latent; columns of missing views have
-                   none and are skipped
-        all_pairs  z_ul for column l, w_u: the mean over the other observed views u
+    table: (w, z), consensus (B, L, k) and latents (P, L, D); z0: the latents before permuting.
+
+    Priors:
+
+        standard   N(0, 1).
+
+        fusion     prod_u z0_ul for column l, prod_u w_u: products over the observed views.
+
+        diagonal   z0_ll, prod_l z0_ll: each view's own latent, without those of missing views.
+
+        all_pairs  z_ul for column l, w_u: the mean over the other observed views u.
     """
     w, z0, z = table[0], z0.map(sources.spread), table[1].map(sources.spread)
     mask, seen = sources.mask, sources.mask.unsqueeze(-1)
@@ -221,10 +226,10 @@ def fixed_prior(kind: str, sources: Sources, table: Pair, z0: Gaussian) -> tuple
 
 
 def _all_rows(t: Tensor) -> Tensor:
-    """(B, ...) -> (B, 1, ...): the same for every source."""
+    """Insert an axis to broadcast over sources: (B, ...) -> (B, 1, ...)."""
     return t.unsqueeze(1)
 
 
 def _by_other(t: Tensor) -> Tensor:
-    """(B, L, ...) -> (B, L, 1, ...): beside every other source."""
+    """Insert an axis to compare with all other sources: (B, L, ...) -> (B, L, 1, ...)."""
     return t.unsqueeze(2)

@@ -1,4 +1,4 @@
-"""Folders of the checkout that this package is installed from (`pip install -e bench`)."""
+"""Folders of the checkout from which this package is installed (`pip install -e bench`)."""
 
 from __future__ import annotations
 
@@ -9,4 +9,4 @@ ROOT = BENCH.parent
 RESULTS = BENCH / "results"
 DOCS = BENCH / "docs"
 IMAGES = DOCS / "images"
-SUPPORT = ROOT / "tests" / "support"  # what tests of the package and of studies share
+SUPPORT = ROOT / "tests" / "support"  # helpers shared by tests of the package and of studies

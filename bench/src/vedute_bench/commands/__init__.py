@@ -1,1 +1,1 @@
-"""What `vedute` gains: `bench`, `bench-demo`, `bench-tables`; one file per command."""
+"""Commands added to `vedute`: `bench`, `bench-demo` and `bench-tables`; one file per command."""

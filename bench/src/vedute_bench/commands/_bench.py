@@ -1,4 +1,4 @@
-"""What of a study to run, and how its runs show on the terminal."""
+"""Selection of a study's runs, and their progress on the terminal."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from vedute_bench.runner.workers import Lane
 from vedute_bench.studies import Entry, Study
 
 T = TypeVar("T")
-PATIENCE = 2.0  # seconds between two looks at what others do
+PATIENCE = 2.0  # seconds between two checks of what other processes do
 SHOWN = {
     "acc": "ACC",
     "error": "error",
@@ -42,13 +42,13 @@ def choose(
     seeds: str | None,
     protocols: str | None = None,
 ) -> Study:
-    """A study, or a part of it; datasets, rates, protocols and seeds may be others than its own."""
+    """Load a study or a part of it; datasets, rates, protocols and seeds may be overridden."""
     study = studies.load(name)
     entries = _entries(study, _words("--methods", labels, str))
     names = _words("--datasets", data, str) or study.datasets
     chosen = replace(
         study,
-        entries=[_asked_for(e, seeds, data) for e in entries],
+        entries=[_without_own_choices(e, seeds, data) for e in entries],
         datasets=names,
         shown_view=study.shown_view if set(names) <= set(study.datasets) else "",
         rates=_words("--rates", rates, float) or study.rates,
@@ -62,8 +62,8 @@ def choose(
     return chosen
 
 
-def _asked_for(entry: Entry, seeds: str | None, data: str | None) -> Entry:
-    """With the seeds and datasets that were asked for, not its own."""
+def _without_own_choices(entry: Entry, seeds: str | None, data: str | None) -> Entry:
+    """Drop the seeds and datasets of an entry where the command line gives others."""
     return replace(
         entry,
         seeds=entry.seeds if seeds is None else (),
@@ -72,7 +72,7 @@ def _asked_for(entry: Entry, seeds: str | None, data: str | None) -> Entry:
 
 
 def check(study: Study, overrides: Mapping[str, Any]) -> tuple[Study, dict[str, Any]]:
-    """The study and the overrides with values as the methods want them."""
+    """Convert the values of a study and of the overrides to the types that the methods expect."""
     checked: dict[str, Any] = {}
     entries = []
     for entry in study.entries:
@@ -80,12 +80,12 @@ def check(study: Study, overrides: Mapping[str, Any]) -> tuple[Study, dict[str, 
         checked |= _settings.check(cls, plan.applicable(entry, overrides))
         entries.append(replace(entry, settings=_settings.check(cls, entry.settings)))
     unknown = {k: v for k, v in overrides.items() if k not in checked}
-    _settings.check(methods.find(study.entries[0].method), unknown)  # raises, if there is any
+    _settings.check(methods.find(study.entries[0].method), unknown)  # raises unless it is empty
     return replace(study, entries=entries), checked
 
 
 class Standing(NamedTuple):
-    """How far a study is: all runs, those without scores, those to do, records with scores."""
+    """Progress of a study: all runs, those without scores, those to do, records with scores."""
 
     runs: list[Run]
     missing: list[Run]
@@ -94,7 +94,7 @@ class Standing(NamedTuple):
 
 
 class Work:
-    """A study and its file of records, which others may write to at the same time."""
+    """A study and its file of records, which other processes may write to at the same time."""
 
     def __init__(
         self, study: Study, overrides: Mapping[str, Any], out: Path, retry: bool = False
@@ -104,7 +104,7 @@ class Work:
         self.since = len(self._read()) if retry else 0  # earlier failures do not count
 
     def look(self, lost: Sequence[Run] = ()) -> Standing:
-        """lost: runs that ended without a record; not to be done again and again."""
+        """Read the progress; `lost` runs ended without a record and are not retried."""
         read = self._read()
         known = records.finished(read)
         runs = plan.plan(self.study, self.masks, self.overrides, known)
@@ -112,22 +112,22 @@ class Work:
         return Standing(runs, plan.unfinished(runs, known), todo, known)
 
     def free(self, todo: list[Run]) -> list[Run]:
-        """Those that nobody does. Where others do all of them, wait until they are done or free."""
-        found = plan.unclaimed(todo, self.out)
-        if not found:
+        """Return unclaimed runs; if others have claimed all, wait until some are free or done."""
+        unclaimed = plan.unclaimed(todo, self.out)
+        if not unclaimed:
             say(f"waiting for {len(todo)} runs of another `vedute bench`")
-        while todo and not found:
+        while todo and not unclaimed:
             sleep(PATIENCE)
             todo = plan.unfinished(todo, self._read(), self.since)
-            found = plan.unclaimed(todo, self.out)
-        return found
+            unclaimed = plan.unclaimed(todo, self.out)
+        return unclaimed
 
     def _read(self) -> list[RunRecord]:
         return records.read_all(self.out) if lines.exist(self.out) else []
 
 
 class Tally(NamedTuple):
-    """How many runs have new scores; the runs that have no record."""
+    """Number of runs with new scores, and the runs without a record."""
 
     new: int
     lost: list[Run]
@@ -138,7 +138,7 @@ def follow(
     lanes: Sequence[Lane[Run]],
     known: Iterable[RunRecord],
 ) -> Tally:
-    """Print one line for each run as they finish, but for those that others do."""
+    """Print one line per finished run, except for runs of other processes."""
     waiting, done, lost = [list(lane.tasks) for lane in lanes], list(known), list[Run]()
     total, before = sum(map(len, waiting)), len(done)
     with progress.shown(), progress.task("bench", total, "run"):
@@ -162,36 +162,36 @@ def follow(
 def _patterns(
     study: Study, protocols: str | None, rates: str | None
 ) -> Mapping[str, Sequence[float]]:
-    """Protocols with their rates; none where the study has one and no other is asked for."""
+    """Protocols with their rates; empty if the study has one protocol and no other is requested."""
     names = _words("--protocols", protocols, str) or list(study.patterns)
-    given = _words("--rates", rates, float)
-    own = {k: study.patterns.get(k) or study.rates for k in names}
-    lacking = [k for k, v in own.items() if not (given or v)]
+    requested = _words("--rates", rates, float)
+    defaults = {k: study.patterns.get(k) or study.rates for k in names}
+    lacking = [k for k, v in defaults.items() if not (requested or v)]
     if lacking:
         raise ValueError(f"{study.name} has no rate for {lacking[0]!r}; give it with --rates")
-    return {k: given or v for k, v in own.items()}
+    return {k: requested or v for k, v in defaults.items()}
 
 
 def _entries(study: Study, wanted: Sequence[str]) -> Sequence[Entry]:
-    """Labels of the study first; a method that it does not have runs with its defaults."""
-    found: list[Entry] = []
+    """Find the study's entries by label or method; other methods run with their defaults."""
+    chosen: list[Entry] = []
     for word in wanted:
         of_label = [e for e in study.entries if e.label == word]
         of_method = [e for e in study.entries if e.method == word]
         if word == "all":
             known = {e.method for e in study.entries}
             others = [Entry(m, m) for m in methods.available() if m not in known]
-            found += [*study.entries, *others]
+            chosen += [*study.entries, *others]
         elif of_label or of_method:
-            found += of_label or of_method
+            chosen += of_label or of_method
         else:
             methods.find(word)
-            found.append(Entry(word, word))
-    return list({e.label: e for e in found}.values()) or study.entries
+            chosen.append(Entry(word, word))
+    return list({e.label: e for e in chosen}.values()) or study.entries
 
 
 def _words(option: str, text: str | None, kind: Callable[[str], T]) -> list[T]:
-    """a,b -> [a, b]"""
+    """Parse comma-separated values without repetitions: a,b -> [a, b]."""
     try:
         words = [kind(word.strip()) for word in text.split(",")] if text is not None else []
     except ValueError as e:

@@ -23,8 +23,8 @@ from vedute_bench.runner import samples
 TITLE = "Tables, chairs, cars, airplanes and rifles; half of them lack some sides."
 OBJECTS, SIZE = 2000, 32
 RATE, MASK_SEED = 0.5, 42
-EACH = 2  # objects of a class on the sheet
-JUDGED = 100  # objects to measure on
+PER_CLASS = 2  # objects per class on the sheet
+SCORED = 100  # objects used for the scores
 SETTINGS: dict[str, Any] = {
     "variant": "tables",  # for longer trainings
     "network": "polymnist",  # the smaller convolutions
@@ -32,7 +32,7 @@ SETTINGS: dict[str, Any] = {
     "latent_dim": 64,
     "rec_weight": 500.0,  # pixels differ less than standardised features do
     "view_dropout": 0.0,  # more steps for the time
-    "dropout": 0.0,  # so short a training does not overfit
+    "dropout": 0.0,  # such a short training does not overfit
     "batch_size": 64,
     "steps": 800,
     "lr": 3e-3,
@@ -40,7 +40,7 @@ SETTINGS: dict[str, Any] = {
 
 
 class Result(NamedTuple):
-    """SSIM of inferred views by how many were given, of the model and of each view's mean image."""
+    """SSIM of inferred views by number of given views, for the model and for mean images."""
 
     ssim: dict[int, float]
     mean_ssim: dict[int, float]
@@ -59,30 +59,30 @@ class Result(NamedTuple):
 
 
 def run(folder: Path, seed: int) -> Result:
-    """Fit, evaluate on objects never seen, and write inferred.png to `folder`."""
+    """Fit, evaluate on new objects, and write inferred.png to `folder`."""
     train, test = (shapes.load(OBJECTS, split=s, size=SIZE) for s in ("train", "test"))
     start = perf_counter()
     model = PaperMVP(random_state=seed, **SETTINGS)
     model.fit(drop_views(train, RATE, MASK_SEED))
     seconds = perf_counter() - start
     (folder / "inferred.png").write_bytes(png(sheet(model, test)))
-    found, mean = (
-        cross_view.evaluate(predictor, cross_view.enter(model, test[:JUDGED]), [])
+    scores, mean_scores = (
+        cross_view.evaluate(predictor, cross_view.enter(model, test[:SCORED]), [])
         for predictor in (cross_view.by_model(model), cross_view.by_mean(train))
     )
-    return Result(_ssim(found), _ssim(mean), seconds)
+    return Result(_ssim(scores), _ssim(mean_scores), seconds)
 
 
 def sheet(model: Estimator, test: Views) -> Array:
-    """Pairs of rows: the view that was given, and all five inferred from it; below, the truth."""
+    """Sheet of row pairs: the given view and all five views inferred from it; below, the truth."""
     assert test.y is not None
-    firsts = [np.flatnonzero(test.y == k)[:EACH] for k in np.unique(test.y)]
+    firsts = [np.flatnonzero(test.y == k)[:PER_CLASS] for k in np.unique(test.y)]
     blocks = [_block(model, test, [int(i) for i in rows]) for rows in zip(*firsts, strict=True)]
     return np.hstack(blocks)
 
 
 def _block(model: Estimator, test: Views, rows: list[int]) -> Array:
-    """One object below the other."""
+    """Stack the row pairs of several objects."""
     inferred, _ = samples.infer(model, test, rows, [test.shape[1] - 1] * len(rows))
     truth = np.stack([x[rows].numpy() for x in test.x], axis=1)
     blank = np.full_like(inferred[:, :1], 255)
@@ -90,6 +90,9 @@ def _block(model: Estimator, test: Views, rows: list[int]) -> Array:
     return contact_sheet.sheet(pairs.reshape(-1, *inferred.shape[1:]), lead=1)
 
 
-def _ssim(found: cross_view.Evaluation) -> dict[int, float]:
-    some = {k: scores for k, scores in found.sizes.items() if "ssim_missing" in scores}
-    return {size: scores["ssim_missing"] for size, scores in some.items()}
+def _ssim(evaluation: cross_view.Evaluation) -> dict[int, float]:
+    return {
+        size: scores["ssim_missing"]
+        for size, scores in evaluation.sizes.items()
+        if "ssim_missing" in scores
+    }

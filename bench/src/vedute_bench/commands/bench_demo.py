@@ -21,8 +21,8 @@ def run(
 ) -> Answer:
     """Infer the missing sides of 2000 rendered objects.
 
-    The objects are made on the spot, each seen from five sides; half of them lack some. MVP infers
-    the missing sides from those that are there. Takes some minutes without a GPU.
+    The objects are generated, each seen from five sides; half of them lack some. MVP infers
+    the missing sides from the observed ones. Takes a few minutes without a GPU.
     """
     import json
 

@@ -29,10 +29,10 @@ def run(
 ) -> Answer:
     """Write tables (Markdown, LaTeX, CSV) and figures of the runs in RECORDS.
 
-    They have means and population standard deviations over seeds, the best marked, the paper's
-    beside, and where there is enough to compare, average ranks, paired tests and a
-    critical-difference plot. Of generation runs: scores over the number of missing views, and
-    images of all methods side by side from the folder pictures beside RECORDS.
+    Tables show means and population standard deviations over seeds, mark the best method and quote
+    the paper's numbers. With enough datasets there are also average ranks, paired tests and a
+    critical-difference plot. Generation runs give scores by number of missing views, and images
+    of all methods side by side, read from the folder pictures beside RECORDS.
     """
     from importlib.util import find_spec
 
@@ -42,32 +42,32 @@ def run(
     if not source.name.endswith((".jsonl", ".jsonl.xz")):
         raise ValueError(f"{source} is not a .jsonl file of `vedute bench`; name one of these")
     if out.suffix in (".html", ".md", ".csv", ".png"):
-        raise ValueError(f"of records there are several tables: OUT is their folder, got {out}")
-    found = records.read(source)
-    if not found:
+        raise ValueError(f"OUT is a folder of several tables, not a file; got {out}")
+    runs = records.read(source)
+    if not runs:
         raise ValueError(f"{source} has no records; run `vedute bench` first")
     plots = find_spec("matplotlib") is not None
-    inferred = [r for r in found if r.get("task") == "generation"]
-    others = [r for r in found if r.get("task") != "generation"]
+    generation = [r for r in runs if r.get("task") == "generation"]
+    clustering = [r for r in runs if r.get("task") != "generation"]
     with io.atomic_folder(out, force) as folder:
-        if others:
-            _clustering(others, folder, plots)
-        if inferred:
-            _generation(inferred, folder, plots, source.parent / "pictures")
+        if clustering:
+            _clustering(clustering, folder, plots)
+        if generation:
+            _generation(generation, folder, plots, source.parent / "pictures")
         written = sorted(p.name for p in folder.iterdir())
     if not plots:
         say("no figures: they need matplotlib, pip install 'vedute[plots]'")
-    said = f"wrote {', '.join(written)} to {out}"
-    return Answer({"wrote": [out / name for name in written]}, lambda: say(said))
+    message = f"wrote {', '.join(written)} to {out}"
+    return Answer({"wrote": [out / name for name in written]}, lambda: say(message))
 
 
-def _clustering(found: list[RunRecord], folder: Path, plots: bool) -> None:
+def _clustering(runs: list[RunRecord], folder: Path, plots: bool) -> None:
     from vedute_bench.figures import files
     from vedute_bench.metrics import significance
     from vedute_bench.summaries import curves, ranking, tables
     from vedute_bench.summaries.summary import Summary
 
-    summary = Summary.of(found)
+    summary = Summary.of(runs)
     texts = {
         "tables.md": tables.markdown(summary),
         "tables.tex": tables.latex(summary),
@@ -85,19 +85,19 @@ def _clustering(found: list[RunRecord], folder: Path, plots: bool) -> None:
         files.save(ranking.diagram(ranks), folder / "ranks.png", 150)
 
 
-def _generation(found: list[RunRecord], folder: Path, plots: bool, pictures: Path) -> None:
+def _generation(runs: list[RunRecord], folder: Path, plots: bool, pictures: Path) -> None:
     from vedute import io
     from vedute_bench.figures import files
     from vedute_bench.summaries import generation_tables, method_grid
     from vedute_bench.summaries.summary import Summary
 
-    summary = Summary.of(found)
+    summary = Summary.of(runs)
     texts = {
         "generation.md": generation_tables.markdown(summary),
         "generation.csv": generation_tables.comma_separated(summary),
     }
     _write(folder, texts)
-    summary = Summary.of(_as_planned(found))
+    summary = Summary.of(_as_planned(runs))
     for dataset, rate in generation_tables.places(summary) if plots else ():
         figure = generation_tables.curves(summary, dataset, rate)
         files.save(figure, io.below(folder, f"{dataset}-{rate:g}", ".png"), 150)
@@ -113,7 +113,7 @@ def _write(folder: Path, texts: dict[str, str]) -> None:
         (folder / name).write_text(text, encoding="utf-8")
 
 
-def _as_planned(found: list[RunRecord]) -> list[RunRecord]:
-    """Without the runs that a user changed with --set, where there are others."""
-    places = {(r["dataset"], r["rate"]) for r in found if not r["overrides"]}
-    return [r for r in found if not r["overrides"] or (r["dataset"], r["rate"]) not in places]
+def _as_planned(runs: list[RunRecord]) -> list[RunRecord]:
+    """Leave out runs changed with --set wherever there are unchanged ones."""
+    places = {(r["dataset"], r["rate"]) for r in runs if not r["overrides"]}
+    return [r for r in runs if not r["overrides"] or (r["dataset"], r["rate"]) not in places]

@@ -1,1 +1,1 @@
-"""Datasets of pictures, rendered or with captions; `vedute` finds them by entry points."""
+"""Image datasets, rendered or with captions; `vedute` finds them by entry points."""

@@ -17,7 +17,7 @@ def need_pillow(name: str) -> None:
 
 
 def read(path: Path, size: int) -> Bytes:
-    """(3, size, size), whatever the proportions were; white where the file is transparent."""
+    """Read an image as (3, size, size), distorted if not square; white where transparent."""
     from PIL import Image
 
     try:

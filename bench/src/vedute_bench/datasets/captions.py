@@ -1,4 +1,4 @@
-"""Captions: a picture of an object of `shapes`, and a sentence about it. Made here.
+"""Captions: generated pictures of objects of `shapes`, each with a sentence about it.
 
 The sentence names the object's class and main color and up to two of its parts, "an orange chair
 with four thin legs and a tall back", in one of several wordings. Classes, colors and parts are
@@ -20,7 +20,7 @@ from vedute_bench.shapes.objects import CLASSES, design, labels, picture, split_
 from vedute_bench.shapes.solids import PALETTE, Design, pick
 
 Ints = NDArray[np.int64]
-AZIMUTH = 45  # degrees from the front: most of an object can be seen
+AZIMUTH = 45  # degrees from the front: most of an object is visible
 LENGTH = 16  # tokens of a caption, padding included
 NAMES = tuple(CLASSES)  # of the labels 0, 1, ...
 COLORS = tuple(PALETTE)
@@ -49,7 +49,7 @@ wheels wings with
 
 
 def load(n: int = 10_000, seed: int = 0, split: str = "all", size: int = 64) -> Views:
-    """n objects, views image (3, size, size) in bytes and caption (16,), tokens; five classes.
+    """Generate n objects of five classes: images (3, size, size) of bytes, captions of 16 tokens.
 
     split: "train" is the first four fifths of the n objects, "test" the rest.
     """
@@ -73,13 +73,13 @@ def load(n: int = 10_000, seed: int = 0, split: str = "all", size: int = 64) -> 
 
 @cache
 def vocabulary() -> list[str]:
-    """The word of every token; token 0 is padding."""
+    """Words in the order of their tokens; token 0 is padding."""
     nouns = [noun for names in NOUNS.values() for noun in names]
     return ["<pad>", *sorted({*OTHERS.split(), *nouns, *COLORS})]
 
 
 def tokens(text: str) -> list[int]:
-    """Words to tokens, without padding."""
+    """Tokens of the words of a sentence, without padding."""
     return [vocabulary().index(word) for word in text.split()]
 
 
@@ -89,21 +89,25 @@ def words(tokens: Ints | Tensor | list[int]) -> str:
 
 
 def meaning(tokens: Ints | Tensor) -> tuple[Ints, Ints]:
-    """The class (n,) and the color (n,) that captions (n, T) name first, as positions in NAMES and
-    in COLORS; -1 where they name none."""
+    """Find the first class (n,) and color (n,) named in captions (n, T).
+
+    They are positions in NAMES and in COLORS; -1 where a caption names none.
+    """
     read = np.asarray(tokens)
     kind, color = (np.full(len(vocabulary()), -1) for _ in range(2))
     for k, nouns in enumerate(NOUNS.values()):
         kind[[vocabulary().index(noun) for noun in nouns]] = k
     color[[vocabulary().index(c) for c in COLORS]] = np.arange(len(COLORS))
-    found = []
-    for of in (kind[read], color[read]):  # (n, T)
-        found.append(np.take_along_axis(of, (of >= 0).argmax(1)[:, None], axis=1)[:, 0])
-    return found[0], found[1]
+    return _first_named(kind[read]), _first_named(color[read])
+
+
+def _first_named(codes: Ints) -> Ints:
+    """First entry of each row (n, T) that is not negative, -1 if there is none: (n,)."""
+    return np.take_along_axis(codes, (codes >= 0).argmax(1)[:, None], axis=1)[:, 0]
 
 
 def sentence(made: Design, kind: str, rng: Generator) -> str:
-    """A random one of the sentences that are true of the object."""
+    """Draw one of the sentences that are true of the object."""
     form, noun = pick(rng, SENTENCES), pick(rng, NOUNS[kind])
     first = noun if "{a} {noun}" in form else made.color
     start = form.format(a="an" if first[0] in "aeiou" else "a", color=made.color, noun=noun)

@@ -1,10 +1,10 @@
 """CUB image-captions: photographs of birds, each with ten sentences about it.
 
-88550 pairs of 150 species for training and 29330 pairs of the other 50 for testing, as in MMVAE+
-(Palumbo et al., ICLR 2023): photographs brought to 64 x 64, captions of 32 tokens: at most 31 words
-and <eos>, then <pad>; words that training captions have at most three times are <exc>. Departs from
-the released code in the tokens' numbers (here 0 is <pad>) and in how sentences are cut into words
-(runs of letters and digits, and single punctuation marks).
+There are 88550 pairs of 150 species for training and 29330 pairs of the other 50 for testing, as in
+MMVAE+ (Palumbo et al., ICLR 2023). Photographs are resized to 64 x 64. Captions have 32 tokens: at
+most 31 words and <eos>, then <pad>; words with at most three occurrences in training are <exc>.
+Unlike in the released code, token 0 is <pad>, and sentences are cut into runs of letters and digits
+and single punctuation marks.
 
 `vedute_bench.metrics.colors.agreement(images, sentences)` measures whether generated birds have the
 colors of their captions, with `words(tokens, vocabulary())` as sentences.
@@ -35,12 +35,12 @@ from vedute_bench.datasets._pictures import need_pillow, read
 LISTS = {"train": "trainvalclasses.txt", "test": "testclasses.txt"}
 SPECIAL = ("<pad>", "<eos>", "<exc>")  # tokens 0, 1, 2: after the end, the end, a rare word
 LENGTH = 32
-RARE = 3  # words seen so many times, or fewer, have no token of their own
+RARE = 3  # words with at most this many occurrences share the token <exc>
 WORD = re.compile(r"[a-z0-9]+|[^\sa-z0-9]")
 
 
 def load(split: str = "train", size: int = 64) -> Views:
-    """Pairs of views image (3, size, size) in bytes and caption (32,), tokens; y the species."""
+    """Load pairs of an image (3, size, size) of bytes and a caption of 32 tokens; y is species."""
     if split not in LISTS:
         raise ValueError(f"no split {split!r}; choose from {', '.join(LISTS)}")
     need_pillow("cub_captions")
@@ -66,7 +66,7 @@ def load(split: str = "train", size: int = 64) -> Views:
 
 
 def vocabulary() -> list[str]:
-    """The word of every token, from the training captions: the more frequent, the smaller."""
+    """Words of the training captions in the order of their tokens, most frequent first."""
     lines = (line for text in _texts(_home(), "train") for line in _lines(text))
     counts = Counter(word for line in lines for word in _words(line))
     frequent = [word for word in counts if counts[word] > RARE]
@@ -74,7 +74,7 @@ def vocabulary() -> list[str]:
 
 
 def words(tokens: NDArray[np.int64] | Tensor, vocabulary: Sequence[str]) -> str:
-    """A caption (T,) as text, up to its end."""
+    """Text of a caption (T,), up to its end."""
     read = [vocabulary[int(t)] for t in tokens]
     end = next((i for i, word in enumerate(read) if word in SPECIAL[:2]), len(read))
     return " ".join(read[:end])
@@ -83,8 +83,8 @@ def words(tokens: NDArray[np.int64] | Tensor, vocabulary: Sequence[str]) -> str:
 def _tokens(line: str, number: dict[str, int]) -> list[int]:
     """A caption as 32 tokens."""
     pad, end, rare = (number[word] for word in SPECIAL)
-    found = [number.get(word, rare) for word in _words(line)[: LENGTH - 1]]
-    return [*found, end, *[pad] * (LENGTH - 1 - len(found))]
+    tokens = [number.get(word, rare) for word in _words(line)[: LENGTH - 1]]
+    return [*tokens, end, *[pad] * (LENGTH - 1 - len(tokens))]
 
 
 def _words(line: str) -> list[str]:
@@ -92,21 +92,21 @@ def _words(line: str) -> list[str]:
 
 
 def _lines(text: Path) -> list[str]:
-    """The sentences of a file, blank ones left out."""
+    """Sentences in a file, without blank lines."""
     read = text.read_text(encoding="utf-8", errors="replace")
     return [line for line in read.splitlines() if line.strip()]
 
 
 def _texts(home: Path, split: str) -> list[Path]:
-    """The files of captions, species by species."""
+    """Caption files, ordered by species."""
     folders = [home / "text_c10" / name for name in _species(home, split)]
-    found = [text for folder in folders for text in sorted(folder.glob("*.txt"))]
-    if not found:
+    files = [text for folder in folders for text in sorted(folder.glob("*.txt"))]
+    if not files:
         raise FileNotFoundError(
             f"{home / 'text_c10'} has no captions of the species in {LISTS[split]}; unpack them "
             "again"
         )
-    return found
+    return files
 
 
 def _species(home: Path, split: str) -> list[str]:
@@ -114,7 +114,7 @@ def _species(home: Path, split: str) -> list[str]:
 
 
 def _home() -> Path:
-    """The folder that has photographs, captions and lists."""
+    """Folder with the photographs, captions and lists."""
     wanted = ("CUB_200_2011/images", "text_c10", *LISTS.values())
     for home in (folder() / "cub_captions", folder()):
         if all((home / part).exists() for part in wanted):

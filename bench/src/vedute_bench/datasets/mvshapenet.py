@@ -28,19 +28,19 @@ SCRIPT = "examples/blender/render_mvshapenet.py"
 
 
 def load(split: str = "all", seed: int = 0, size: int = 64) -> Views:
-    """All objects found, five views of bytes (3, size, size) named by azimuth, five classes."""
-    found = _objects(folder() / "mvshapenet")
-    order = np.random.default_rng(seed).permutation(len(found))[split_rows(len(found), split)]
+    """Load all rendered objects: five views of bytes (3, size, size) named by azimuth."""
+    objects = _objects(folder() / "mvshapenet")
+    order = np.random.default_rng(seed).permutation(len(objects))[split_rows(len(objects), split)]
     need_pillow("mvshapenet")
     x: list[Bytes] = [np.empty((len(order), 3, size, size), np.uint8) for _ in AZIMUTHS]
     for row, i in enumerate(order):
         for v, azimuth in enumerate(AZIMUTHS):
-            file = found[i] / f"{azimuth}.png"
+            file = objects[i] / f"{azimuth}.png"
             if not file.is_file():
                 raise FileNotFoundError(f"{file} is missing; render the object again ({SCRIPT})")
             x[v][row] = read(file, size)
-    y = np.array([NAMES.index(found[i].parent.name) for i in order])
-    ids = np.array([f"{found[i].parent.name}/{found[i].name}" for i in order])
+    y = np.array([NAMES.index(objects[i].parent.name) for i in order])
+    ids = np.array([f"{objects[i].parent.name}/{objects[i].name}" for i in order])
     names = [str(a) for a in AZIMUTHS]
     return replace(Views.of(dict(zip(names, x, strict=True)), y=y), ids=ids)
 
@@ -52,7 +52,7 @@ def _objects(home: Path) -> list[Path]:
             f"{home} has no folder {absent[0]}; render your ShapeNet download by {SCRIPT} and put "
             "the result there, point VEDUTE_DATA to the folder that has it, or load shapes"
         )
-    found = [p for name in NAMES for p in sorted((home / name).iterdir()) if p.is_dir()]
-    if not found:
+    objects = [p for name in NAMES for p in sorted((home / name).iterdir()) if p.is_dir()]
+    if not objects:
         raise FileNotFoundError(f"the folders of {home} hold no object; render them by {SCRIPT}")
-    return found
+    return objects

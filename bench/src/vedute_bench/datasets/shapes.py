@@ -1,12 +1,14 @@
-"""Shapes: tables, chairs, cars, airplanes and rifles, each seen from five sides. Made here.
+"""Shapes: generated tables, chairs, cars, airplanes and rifles, each seen from five sides.
 
-An open stand-in for the rendered ShapeNet objects of the MVP paper (`mvshapenet`): as many objects
-in the same five classes, seen from the same five azimuths by the same camera, 64 x 64 pixels on
-white, four in five of them for training. The objects are parametric: legs, backs with slats,
-armrests, cabins, wheels, wings, engines, stocks, scopes and more vary in kind, number, proportions
-and color; colors are drawn alike for every class. An object is turned by up to 20 degrees, small or
-large, and shifted from the middle, in the same way in all its views: a linear classifier of
-pixels is right in less than 90 % of the cases. Never to be reported as ShapeNet.
+This is an open stand-in for the rendered ShapeNet objects of the MVP paper (`mvshapenet`). It has
+as many objects in the same five classes, seen from the same five azimuths by the same camera.
+Images have 64 x 64 pixels on white, and four in five objects are for training. Never report results
+on it as results on ShapeNet.
+
+The objects are parametric: legs, backs with slats, armrests, cabins, wheels, wings, engines,
+stocks, scopes and more vary in kind, number, proportions and color. Colors have the same
+distribution in every class. An object is rotated by up to 20 degrees, scaled and shifted, in the
+same way in all its views. A linear classifier of pixels has an accuracy below 90 %.
 
 Needs no download. Making the full set takes a few minutes; it is then kept in the data folder.
 """
@@ -28,11 +30,11 @@ from vedute_bench.shapes.objects import CLASSES, FULL, Bytes, Ints, labels, pict
 AZIMUTHS = (-90, -45, 0, 45, 90)  # degrees from the front
 SIZE = 64
 NAMES = tuple(CLASSES)  # of the labels 0, 1, ...
-VERSION = 1  # of the objects' looks: files of another are not read
+VERSION = 1  # of the objects' appearance: files of other versions are ignored
 
 
 def load(n: int = FULL, seed: int = 0, split: str = "all", size: int = SIZE) -> Views:
-    """n objects, five views of bytes (3, size, size) named by azimuth, five classes.
+    """Generate n objects of five classes: five views of bytes (3, size, size) named by azimuth.
 
     split: "train" is the first four fifths of the n objects, "test" the rest.
     """
@@ -46,7 +48,7 @@ def load(n: int = FULL, seed: int = 0, split: str = "all", size: int = SIZE) -> 
 
 
 def _kept(y: Ints, seed: int) -> Sequence[Bytes]:
-    """All images, read from the file of an earlier call, or made and written for the next one."""
+    """Read all images from the cache file, or make them and write it."""
     path = folder() / f"shapes-{seed}-v{VERSION}.npz"
     if path.is_file():
         return _read(path, (len(y), 3, SIZE, SIZE))

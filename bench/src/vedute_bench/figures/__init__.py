@@ -1,1 +1,1 @@
-"""What figures of studies share."""
+"""Helpers shared by the figures of studies."""

@@ -1,4 +1,4 @@
-"""Many small images on one sheet: arrays in, a picture out, without an image library."""
+"""Contact sheets of small images, from arrays, without an image library."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ WHITE, RED = (255, 255, 255), (200, 30, 30)
 def sheet(
     images: ArrayLike, wrong: ArrayLike | None = None, lead: int = 0, scale: int = 2, gap: int = 3
 ) -> Bytes:
-    """Images (rows, columns, C, H, W) in bytes, C = 1 or 3, as one picture (height, width, 3).
+    """Arrange images (rows, columns, C, H, W) of bytes, C = 1 or 3, as a picture (H', W', 3).
 
-    wrong (rows, columns): those to frame in red. lead: so many first columns, such as what was
-    given, stand apart from the others. scale: how large a pixel is drawn; gap: white around each.
+    wrong (rows, columns): images to frame in red. lead: number of first columns, such as given
+    views, set apart from the others. scale: size of a pixel; gap: white border of an image.
     """
     pixels = np.asarray(images)
     if pixels.ndim != 5 or pixels.shape[2] not in (1, 3) or pixels.dtype != np.uint8:
@@ -37,7 +37,7 @@ def sheet(
 
 
 def _framed(images: Bytes, bad: NDArray[np.bool_], gap: int) -> Bytes:
-    """Each image (..., H, W, 3) with `gap` around it: white, with a red frame inside if bad."""
+    """Add a white border of `gap` to images (..., H, W, 3), with a red frame inside if bad."""
     *lead, height, width, _ = images.shape
     tiles = np.full((*lead, height + 2 * gap, width + 2 * gap, 3), WHITE, np.uint8)
     inset = max(gap - 2, 0)  # two pixels of red

@@ -1,4 +1,4 @@
-"""Figures as small PNG files: few colors, so that pages with many pictures stay light."""
+"""Figures as small PNG files with few colors, so that pages with many pictures load quickly."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LINES, PICTURES = 64, 96  # colors of a palette
 
 
 def png(figure: Figure, dpi: float, colors: int = LINES) -> bytes:
-    """A figure as a PNG with a palette."""
+    """Encode a figure as a PNG with a palette."""
     from PIL import Image
 
     drawn = BytesIO()
@@ -25,7 +25,7 @@ def png(figure: Figure, dpi: float, colors: int = LINES) -> bytes:
 
 
 def reduced(image: Picture, colors: int) -> bytes:
-    """An image with a palette of so many colors."""
+    """Encode an image as a PNG with a palette of `colors` colors."""
     from PIL import Image
 
     file = BytesIO()

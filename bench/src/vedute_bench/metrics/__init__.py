@@ -1,1 +1,1 @@
-"""Significance of differences between methods, and colors of pictures and words."""
+"""Significance of differences between methods, and colors in images and sentences."""

@@ -1,21 +1,23 @@
-"""Do pictures show the colors that sentences name? By hue, saturation and value of the pixels.
+"""Agreement between the colors of images, by hue, saturation and value, and those of sentences.
 
 Every pixel has one color, by its place in HSV space:
 
-    black          value < 0.2
-    white, gray    saturation < 0.15; white from value 0.8 on
+    black          value < 0.2.
+    white, gray    saturation < 0.15; white from value 0.8 on.
+
     else by hue    red 345 ... 15   orange ... 45   yellow ... 70   green ... 165   blue ... 255
                    purple ... 290   pink ... 345 degrees
-    brown          red to orange that is dark: value < 0.6, but a strong red stays red
-    pink           also a pale red: saturation < 0.5
 
-A picture shows a color that covers some share of its pixels. The agreement of pictures and
-sentences is the share of named colors that are shown, beside what the same pictures would have
-with the sentences of others: a color that is everywhere agrees with everything.
+    brown          dark red to orange: value < 0.6, but a saturated red stays red.
+    pink           also a pale red: saturation < 0.5.
 
-The idea is that of MMVAE+ (Palumbo et al., ICLR 2023) for CUB image-captions: HSV colors of
-generated images against what the caption says. Ranges, shares and rule are ours, since we could
-not read its own: the numbers are not comparable with published ones.
+An image shows a color that covers some share of its pixels. The agreement of images and sentences
+is the share of named colors that are shown. It is compared with the agreement by chance, of the
+same images with all sentences: a color that is everywhere agrees with everything.
+
+The idea is that of MMVAE+ (Palumbo et al., ICLR 2023) for CUB image-captions: compare HSV colors of
+generated images with the caption. Ranges, shares and rule are our own, because theirs are not
+published: the numbers are not comparable with published ones.
 """
 
 from __future__ import annotations
@@ -35,16 +37,16 @@ ENDS = (15.0, 45.0, 70.0, 165.0, 255.0, 290.0, 345.0)  # degrees, of red, orange
 RED, ORANGE, PINK, BROWN, BLACK, GRAY, WHITE = (
     NAMES.index(n) for n in ("red", "orange", "pink", "brown", "black", "gray", "white")
 )
-SHOWN = 0.1  # the share of pixels that a color needs to be seen
+SHOWN = 0.1  # minimum share of pixels of a color that an image shows
 
 
 def agreement(
     images: Tensor, sentences: Sequence[str], least: float = SHOWN, ground: str | None = None
 ) -> dict[str, float]:
-    """The share of the colors named in sentences (B) that their images (B, 3, H, W) show, and by
-    `chance`: of all sentences with all images. NaN where no color is named.
+    """Share of the colors named in sentences (B) that their images (B, 3, H, W) show.
 
-    `ground`: a color that is background, and counts neither as shown nor as a pixel.
+    `chance` is the share over all pairs of a sentence and an image. Both are NaN if no color is
+    named. Pixels of the background color `ground` are ignored.
     """
     if len(images) != len(sentences):
         raise ValueError(f"{len(images)} images and {len(sentences)} sentences; pass one for each")
@@ -57,19 +59,19 @@ def agreement(
 
 
 def named(sentences: Sequence[str]) -> Tensor:
-    """Which colors each sentence names, as whole words: (B, 11) bool."""
-    found = torch.zeros(len(sentences), len(NAMES), dtype=torch.bool)
-    for row, sentence in zip(found, sentences, strict=True):
+    """Flags (B, 11) of the colors that each sentence names as whole words."""
+    flags = torch.zeros(len(sentences), len(NAMES), dtype=torch.bool)
+    for row, sentence in zip(flags, sentences, strict=True):
         for word in re.findall(r"[a-z]+", sentence.lower()):
             if (color := SYNONYMS.get(word, word)) in NAMES:
                 row[NAMES.index(color)] = True
-    return found
+    return flags
 
 
 def shares(images: Tensor, ground: str | None = None) -> Tensor:
-    """Of the pixels of each image (B, 3, H, W) that have each color: (B, 11)."""
-    of = pixels(images).flatten(1)
-    counts = torch.stack([(of == c).sum(1) for c in range(len(NAMES))], dim=1).double()
+    """Shares (B, 11) of the pixels of images (B, 3, H, W) that have each color."""
+    color = pixels(images).flatten(1)
+    counts = torch.stack([(color == c).sum(1) for c in range(len(NAMES))], dim=1).double()
     if ground is not None:
         if ground not in NAMES:
             raise ValueError(f"no color {ground!r}; choose from {', '.join(NAMES)}")
@@ -78,7 +80,7 @@ def shares(images: Tensor, ground: str | None = None) -> Tensor:
 
 
 def pixels(images: Tensor) -> Tensor:
-    """The color of each pixel: (B, 3, H, W) -> (B, H, W), positions in NAMES."""
+    """Color of each pixel, as a position in NAMES: (B, 3, H, W) -> (B, H, W)."""
     hue, saturation, value = hsv(images)
     ends = torch.tensor(ENDS, device=hue.device, dtype=hue.dtype)
     color = torch.bucketize(hue, ends, right=True) % len(ENDS)  # past the last end: red again
@@ -91,8 +93,10 @@ def pixels(images: Tensor) -> Tensor:
 
 
 def hsv(images: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Hue in degrees [0, 360), saturation and value in [0, 1] of RGB images (B, 3, H, W), bytes or
-    floats in [0, 1]: (B, H, W) each. What is gray has hue 0, what is black saturation 0."""
+    """Hue in degrees [0, 360), saturation and value in [0, 1] of RGB images, (B, H, W) each.
+
+    Images (B, 3, H, W) are bytes or floats in [0, 1]. Gray has hue 0, black has saturation 0.
+    """
     if images.ndim != 4 or images.shape[1] != 3:
         raise ValueError(f"images have shape {tuple(images.shape)}; pass colors, (B, 3, H, W)")
     x = images.double() / 255 if images.dtype == torch.uint8 else images.double()

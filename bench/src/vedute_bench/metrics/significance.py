@@ -1,17 +1,20 @@
-"""Which methods differ over several datasets: ranks, and tests of pairs (Demšar, JMLR 2006).
+"""Differences between methods over several datasets: ranks and pairwise tests (Demšar, JMLR 2006).
 
-k methods are ranked in each of N datasets, 1 is best; equals share the mean of their ranks.
+k methods are ranked in each of N datasets, 1 is best; ties share the mean of their ranks.
 
-    Friedman    are all average ranks R_j the same?
-                chi2 = 12 N / (k (k + 1)) (sum_j R_j^2 - k (k + 1)^2 / 4), more where there are ties
-    Nemenyi     average ranks differ where they lie further apart than the critical difference
-                CD = q sqrt(k (k + 1) / (6 N)), q: studentized range of k groups over sqrt(2)
-    Wilcoxon    signed ranks of the N differences of two methods, those of zeros halved
-    Holm        p of all m = k (k - 1) / 2 pairs, sorted, become
-                max_{j <= i} min(1, (m - j + 1) p_j), i = 1 .. m
+    Friedman    tests whether all average ranks R_j are equal:
+                chi2 = 12 N / (k (k + 1)) (sum_j R_j^2 - k (k + 1)^2 / 4), more with ties.
+
+    Nemenyi     average ranks differ if they lie further apart than the critical difference
+                CD = q sqrt(k (k + 1) / (6 N)), q: studentized range of k groups over sqrt(2).
+
+    Wilcoxon    signed ranks of the N differences of two methods; ranks of zeros are split.
+
+    Holm        sorted p of all m = k (k - 1) / 2 pairs become
+                max_{j <= i} min(1, (m - j + 1) p_j), i = 1 .. m.
 
 A dataset is a block: its score is the mean over rates and seeds, which share its samples and count
-once. Of N datasets, two methods can differ with p = 2 / 2^N at the least.
+once. With N datasets, the smallest possible p of a pair is 2 / 2^N.
 """
 
 from __future__ import annotations
@@ -30,8 +33,10 @@ FEWEST_LABELS, FEWEST_DATASETS = 3, 3
 
 
 class Paired(NamedTuple):
-    """A test of two labels, the first with the better rank: on how many datasets it wins and loses,
-    the mean difference, and p after Holm's correction."""
+    """Test of two labels, the better-ranked one first.
+
+    It has the numbers of datasets won and lost, the mean difference, and p after Holm's correction.
+    """
 
     better: str
     worse: str
@@ -42,7 +47,7 @@ class Paired(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """Labels from the best average rank to the worst, over so many datasets."""
+    """Labels sorted by average rank, best first, with tests over `datasets` datasets."""
 
     labels: Sequence[str]
     datasets: int
@@ -55,7 +60,7 @@ class Comparison(NamedTuple):
 
 
 def compare(scores: Mapping[str, Sequence[float]]) -> Comparison | None:
-    """Labels with a score for each dataset, more is better; None where there are too few."""
+    """Compare labels by one score per dataset, higher is better; None if there are too few."""
     table = np.array(list(scores.values()), np.float64).T.round(5)  # (N, k)
     if table.ndim != 2 or table.shape[0] < FEWEST_DATASETS or table.shape[1] < FEWEST_LABELS:
         return None
@@ -75,39 +80,39 @@ def compare(scores: Mapping[str, Sequence[float]]) -> Comparison | None:
 
 
 def average_ranks(table: ArrayLike) -> Floats:
-    """The mean rank (k,) of each column of (N, k), 1 for the highest."""
+    """Mean rank (k,) of each column of (N, k), 1 for the highest."""
     ranks: Floats = stats.rankdata(-np.asarray(table, np.float64), axis=1).mean(0)
     return ranks
 
 
 def friedman(table: Floats) -> tuple[float, float]:
-    """chi2 and p of (N, k)."""
+    """Friedman's chi2 and p of a table (N, k)."""
     if (table == table[:, :1]).all():  # nothing to rank
         return 0.0, 1.0
-    found = stats.friedmanchisquare(*table.T)
-    return float(found.statistic), float(found.pvalue)
+    result = stats.friedmanchisquare(*table.T)
+    return float(result.statistic), float(result.pvalue)
 
 
 def critical_difference(k: int, datasets: int, alpha: float = ALPHA) -> float:
-    """How far average ranks of k methods over so many datasets must lie apart."""
+    """Smallest significant difference between average ranks of k methods over `datasets`."""
     q = stats.studentized_range.ppf(1 - alpha, k, np.inf) / np.sqrt(2)
     return float(q * np.sqrt(k * (k + 1) / (6 * datasets)))
 
 
 def least_p(datasets: int) -> float:
-    """The least p that the signed-rank test of so many datasets can have."""
+    """Smallest possible p of the signed-rank test over `datasets` datasets."""
     return float(2.0 ** (1 - datasets))
 
 
 def wilcoxon(differences: Floats) -> float:
-    """p of the signed-rank test of (N,) differences, two-sided."""
+    """Two-sided p of the signed-rank test of (N,) differences."""
     if not differences.any():
         return 1.0
     return float(stats.wilcoxon(differences, zero_method="zsplit").pvalue)
 
 
 def holm(p: Sequence[float]) -> Floats:
-    """p-values (m,) of tests that are made together."""
+    """Correct p-values (m,) of multiple tests."""
     values = np.asarray(p, np.float64)
     order = values.argsort(kind="stable")
     factors = np.arange(len(values), 0, -1)
@@ -117,10 +122,10 @@ def holm(p: Sequence[float]) -> Floats:
 
 
 def alike(ranks: Floats, distance: float) -> list[tuple[int, int]]:
-    """The largest runs first..last of sorted ranks (k,) that lie no further apart than that."""
-    found: list[tuple[int, int]] = []
+    """Maximal ranges (first, last) of sorted ranks (k,) within `distance` of each other."""
+    ranges: list[tuple[int, int]] = []
     for first in range(len(ranks)):
         last = int(np.searchsorted(ranks, ranks[first] + distance, side="right")) - 1
-        if last > first and (not found or last > found[-1][1]):
-            found.append((first, last))
-    return found
+        if last > first and (not ranges or last > ranges[-1][1]):
+            ranges.append((first, last))
+    return ranges

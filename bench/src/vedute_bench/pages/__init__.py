@@ -1,1 +1,1 @@
-"""Pages of tables, figures and words, from records."""
+"""Pages of tables, figures and text, written from records."""

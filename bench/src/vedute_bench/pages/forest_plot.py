@@ -1,4 +1,4 @@
-"""A forest plot: contrasts in rows, estimates with intervals for every dataset and over all."""
+"""Forest plot: contrasts in rows, estimates with intervals for every dataset and over all."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ if TYPE_CHECKING:
 
 Rows = Mapping[str, Mapping[str, Estimate]]  # contrast -> dataset
 STRIPE = "#f5f6f8"
-HEIGHT, EACH = 0.22, 0.06  # inches of a row, and of each dataset in it
+HEIGHT, DATASET_HEIGHT = 0.22, 0.06  # inches of a row, and of each dataset in it
 
 
 @styled
-def forest(found: Mapping[str, Rows], titles: Mapping[str, str]) -> Figure:
-    """A panel per score; `titles` say what its numbers are, the error's being ratios."""
-    names = list(dict.fromkeys(name for rows in found.values() for name in rows))
-    known = (k for rows in found.values() for row in rows.values() for k in row if k != ALL)
-    colors = dict(zip(dict.fromkeys(known), COLORS, strict=False))
-    size = 8.6, 1.3 + len(names) * (HEIGHT + EACH * len(colors))
-    figure, axes = panels(len(found), size, sharey=True)
-    for ax, (score, rows) in zip(axes, found.items(), strict=True):
+def forest(rows_by_score: Mapping[str, Rows], titles: Mapping[str, str]) -> Figure:
+    """Draw a panel per score; `titles` are axis labels, and errors are ratios."""
+    names = list(dict.fromkeys(name for rows in rows_by_score.values() for name in rows))
+    estimates = (row for rows in rows_by_score.values() for row in rows.values())
+    datasets = (k for row in estimates for k in row if k != ALL)
+    colors = dict(zip(dict.fromkeys(datasets), COLORS, strict=False))
+    size = 8.6, 1.3 + len(names) * (HEIGHT + DATASET_HEIGHT * len(colors))
+    figure, axes = panels(len(rows_by_score), size, sharey=True)
+    for ax, (score, rows) in zip(axes, rows_by_score.items(), strict=True):
         for i, name in enumerate(names):
             _row(ax, i, rows.get(name, {}), colors)
         ratio = score == "error"
@@ -41,16 +42,16 @@ def forest(found: Mapping[str, Rows], titles: Mapping[str, str]) -> Figure:
     return figure
 
 
-def _row(ax: Axes, i: int, found: Mapping[str, Estimate], colors: Mapping[str, str]) -> None:
-    """Over all above, then the datasets."""
+def _row(ax: Axes, i: int, row: Mapping[str, Estimate], colors: Mapping[str, str]) -> None:
+    """Draw the estimate over all datasets, and below it those of the datasets."""
     if i % 2:
         ax.axhspan(i - 0.5, i + 0.5, color=STRIPE, zorder=0, linewidth=0)
     step = 0.78 / (len(colors) + 1)
-    if ALL in found:
-        _point(ax, i - 0.37, found[ALL], INK, "over all", "D", 2.0)
+    if ALL in row:
+        _point(ax, i - 0.37, row[ALL], INK, "over all", "D", 2.0)
     for k, (dataset, color) in enumerate(colors.items()):
-        if dataset in found:
-            _point(ax, i - 0.37 + step * (k + 1.2), found[dataset], color, dataset, "o", 1.1)
+        if dataset in row:
+            _point(ax, i - 0.37 + step * (k + 1.2), row[dataset], color, dataset, "o", 1.1)
 
 
 def _point(

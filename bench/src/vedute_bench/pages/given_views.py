@@ -1,6 +1,6 @@
 """Scores of inferred images over the number of given views, as a table and as a figure.
 
-Runs are told apart by their label and by how given views are decoded: "50 %, own".
+Rows are named by the label and by the rule that decodes given views: "50 %, own".
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ Curves = dict[tuple[str, str], dict[int, float]]  # (label, rule) -> number of g
 DASHES = ("-", "--", ":")
 
 
-def curves(found: Mapping[str, Sequence[Record]], score: str) -> Curves:
-    """A mean over seeds; found: the records of every rule."""
-    every: Curves = {}
-    for rule, records in found.items():
+def curves(by_rule: Mapping[str, Sequence[Record]], score: str) -> Curves:
+    """Means over seeds by label and rule."""
+    means_of: Curves = {}
+    for rule, records in by_rule.items():
         for label in dict.fromkeys(r["label"] for r in records):
-            mine = [r["scores"] for r in records if r["label"] == label]
-            sizes = sorted(int(k.rpartition("_")[2]) for k in mine[0] if _name(k) == score)
-            means = {n: fmean(scores[f"{score}_{n}"] for scores in mine) for n in sizes}
+            runs = [r["scores"] for r in records if r["label"] == label]
+            sizes = sorted(int(k.rpartition("_")[2]) for k in runs[0] if _name(k) == score)
+            means = {n: fmean(scores[f"{score}_{n}"] for scores in runs) for n in sizes}
             if means:
-                every[label, rule] = means
-    return dict(sorted(every.items(), key=lambda kv: _order(kv[0], found)))
+                means_of[label, rule] = means
+    return dict(sorted(means_of.items(), key=lambda kv: _order(kv[0], by_rule)))
 
 
-def markdown(found: Mapping[str, Sequence[Record]], score: str, title: str) -> str:
-    rows = curves(found, score)
+def markdown(by_rule: Mapping[str, Sequence[Record]], score: str, title: str) -> str:
+    rows = curves(by_rule, score)
     sizes = sorted({n for row in rows.values() for n in row})
     lines = [f"**{title}, by the number of given views**", ""]
     lines += [f"| | {' | '.join(map(str, sizes))} |", f"|---|{'--:|' * len(sizes)}"]
@@ -45,13 +45,14 @@ def markdown(found: Mapping[str, Sequence[Record]], score: str, title: str) -> s
 
 
 @styled
-def figure(found: Mapping[str, Sequence[Record]], titles: Mapping[str, str]) -> Figure:
-    """A panel per score; a color per label, a dash per rule."""
-    labels = list(dict.fromkeys(r["label"] for records in found.values() for r in records))
-    colors, dashes = dict(zip(labels, COLORS, strict=False)), dict(zip(found, DASHES, strict=False))
+def figure(by_rule: Mapping[str, Sequence[Record]], titles: Mapping[str, str]) -> Figure:
+    """Draw a panel per score, with a color per label and a dash pattern per rule."""
+    labels = list(dict.fromkeys(r["label"] for records in by_rule.values() for r in records))
+    colors = dict(zip(labels, COLORS, strict=False))
+    dashes = dict(zip(by_rule, DASHES, strict=False))
     drawn, axes = panels(len(titles), (8.6, 3.6))
     for ax, (score, title) in zip(axes, titles.items(), strict=True):
-        for (label, rule), row in curves(found, score).items():
+        for (label, rule), row in curves(by_rule, score).items():
             look: dict[str, Any] = {"color": colors[label], "linestyle": dashes[rule]}
             name = f"{label}, {rule}"
             ax.plot([*row], [*row.values()], marker="o", markersize=3.5, label=name, **look)
@@ -65,10 +66,10 @@ def _name(score: str) -> str:
     return score.rpartition("_")[0] if score.rpartition("_")[2].isdigit() else ""
 
 
-def _order(key: tuple[str, str], found: Mapping[str, Sequence[Record]]) -> tuple[int, int]:
-    """Labels as recorded first, then rules."""
-    labels = list(dict.fromkeys(r["label"] for records in found.values() for r in records))
-    return labels.index(key[0]), list(found).index(key[1])
+def _order(key: tuple[str, str], by_rule: Mapping[str, Sequence[Record]]) -> tuple[int, int]:
+    """Sort key of a label and a rule, by the order of the records."""
+    labels = list(dict.fromkeys(r["label"] for records in by_rule.values() for r in records))
+    return labels.index(key[0]), list(by_rule).index(key[1])
 
 
 def _text(value: float, score: str) -> str:

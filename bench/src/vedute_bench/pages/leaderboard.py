@@ -1,9 +1,9 @@
-"""docs/leaderboard.md: what papers report on the datasets of the MVP paper, and our runs beside it.
+"""The page docs/leaderboard.md: results of papers on the MVP paper's datasets, beside our runs.
 
-    python -m vedute_bench.pages.leaderboard        writes the page again
+    python -m vedute_bench.pages.leaderboard        writes the page
 
-Words and numbers of papers are in leaderboard.toml, those of the MVP paper in the studies'
-paper.toml; our own come from the records of `clustering`, `mvp-clustering` and `cohorts`.
+Text and numbers of papers are in leaderboard.toml, numbers of the MVP paper in the studies'
+paper.toml. Our own numbers come from the records of `clustering`, `mvp-clustering` and `cohorts`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ DATASETS = {
     "reuters": "Reuters",
     "sensit": "SensIT Vehicle",
 }
-STARTS = {"one_start_acc": ", one k-means start", "acc": ""}  # score: how rows are called
+STARTS = {"one_start_acc": ", one k-means start", "acc": ""}  # score: suffix of a row's name
 FACTS = {
     "mask": "what is hidden",
     "slots": "missing views at .5",
@@ -42,7 +42,7 @@ FACTS = {
 
 @dataclass(frozen=True)
 class Entry:
-    """A method in a paper. published: where paper.toml has its numbers; acc: where it has not."""
+    """Method in a paper. published: key of its numbers in paper.toml; acc: other numbers."""
 
     name: str
     paper: str
@@ -55,11 +55,11 @@ class Entry:
     ours: Sequence[str] = ()
 
     def cells(self, dataset: str) -> list[Cell | None]:
-        """What the paper reports, by rate."""
+        """Cells of the paper, by rate."""
         if self.published:
             numbers = studies.published(self.published)
-            found = [numbers.get((dataset, "acc", rate)) for rate in RATES]
-            return [None if each is None else Cell(*each) for each in found]
+            printed = [numbers.get((dataset, "acc", rate)) for rate in RATES]
+            return [None if number is None else Cell(*number) for number in printed]
         return [Cell(value) for value in self.acc.get(dataset, ())] or [None] * len(RATES)
 
 
@@ -68,7 +68,7 @@ def words() -> dict[str, str]:
 
 
 def entries() -> list[Entry]:
-    return [Entry(**each) for each in _file()["entries"]]
+    return [Entry(**fields) for fields in _file()["entries"]]
 
 
 def page() -> str:
@@ -82,15 +82,15 @@ def page() -> str:
 
 
 def _lines(dataset: str, ours: Summary) -> Iterator[list[str]]:
-    """Every method with numbers on a dataset: the paper's, then ours."""
+    """Lines of the methods with numbers on a dataset: the paper's, then ours."""
     for entry in entries():
         reported = entry.cells(dataset)
         if any(reported):
             yield [entry.name, entry.paper, *map(_text, reported)]
         for label, (score, starts) in product(entry.ours, STARTS.items()):
-            found = [ours.cell(label, dataset, rate, score) for rate in RATES]
-            if any(found):
-                yield [entry.name, f"vedute, `{label}`{starts}", *map(_text, found)]
+            measured = [ours.cell(label, dataset, rate, score) for rate in RATES]
+            if any(measured):
+                yield [entry.name, f"vedute, `{label}`{starts}", *map(_text, measured)]
 
 
 def _protocols() -> str:
@@ -100,7 +100,7 @@ def _protocols() -> str:
 
 
 def _filled(text: str, ours: Summary) -> str:
-    """With what the words say of our records."""
+    """Replace placeholders in the text with numbers from our records."""
     mine = {k: [ours.cell("mvp (paper)", "handwritten", rate, k) for rate in RATES] for k in STARTS}
     paper = entries()[0].cells("handwritten")
     cohorts = Summary.of(records.read(RESULTS / "cohorts" / "records.jsonl"))
@@ -114,7 +114,7 @@ def _filled(text: str, ours: Summary) -> str:
 
 
 def _table(heads: Sequence[str], rows: Iterator[list[str]] | list[list[str]], numbers: int) -> str:
-    """A Markdown table; the last columns are numbers."""
+    """Markdown table whose last columns are numbers."""
     lines = [heads, ["---"] * (len(heads) - numbers) + ["--:"] * numbers, *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 

@@ -1,15 +1,16 @@
-"""MVP, MVTCAE and mmJSD on images after whole trainings, in short: for docs/pictures.md.
+"""Short tables of MVP, MVTCAE and mmJSD on images after full trainings, for docs/pictures.md.
 
     python -m vedute_bench.pages.leaders
 
-writes results/leaders-*/short.md, from the records there, and results/leaders-choice.md; prints a
-table
+This writes results/leaders-*/short.md from the records there, and results/leaders-choice.md, and
+prints a table.
 
-The studies `leaders-polymnist` and `leaders-shapes`, and MVTCAE as published from `polymnist` and
-`shapes`; the long tables are those of `vedute bench-tables`. In docs/index.md, MVTCAE has
-dropout and weight decay where it then has less error at views hidden from training.
-The choice: what settings of MVP have of the scores that need no label, each divided by that of the
-best other method. By the least of these the defaults were chosen.
+The tables show the studies `leaders-polymnist` and `leaders-shapes`, with MVTCAE as published from
+`polymnist` and `shapes`; `vedute bench-tables` writes the full tables. In docs/index.md, MVTCAE has
+dropout and weight decay where they reduce its error on views hidden from training.
+
+leaders-choice.md has the scores of MVP's settings that need no labels, each as a ratio to the best
+other method. The defaults have the largest minimum of these ratios.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pathlib import Path
 
 from vedute_bench.places import RESULTS
 from vedute_bench.runner import records
-from vedute_bench.summaries.generation_tables import told
+from vedute_bench.summaries.generation_tables import cell_text
 from vedute_bench.summaries.summary import Cell, Summary
 
 Row = dict[str, Cell | None]
@@ -43,7 +44,7 @@ SHOWN = {  # on the first page
 }
 CHOOSE = ("hidden_error", "hidden_ssim", "same_clusters_1")  # without labels
 MVP, PLAIN = "mvp", "MVTCAE"
-OTHERS = {PLAIN: (PLAIN, "MVTCAE (regularised)"), "mmJSD": ("mmJSD",)}  # what was offered to each
+OTHERS = {PLAIN: (PLAIN, "MVTCAE (regularised)"), "mmJSD": ("mmJSD",)}  # settings of each method
 
 
 def folder(dataset: str) -> Path:
@@ -51,19 +52,19 @@ def folder(dataset: str) -> Path:
 
 
 def runs(dataset: str) -> Summary:
-    found = records.read(RESULTS / dataset / "records.jsonl")
-    plain = [r for r in found if (r["label"], r["rate"]) == (PLAIN, RATE) and not r["overrides"]]
+    known = records.read(RESULTS / dataset / "records.jsonl")
+    plain = [r for r in known if (r["label"], r["rate"]) == (PLAIN, RATE) and not r["overrides"]]
     return Summary.of([*records.read(folder(dataset) / "records.jsonl"), *plain])
 
 
 def rows_of(dataset: str) -> dict[str, Row]:
-    """By method, and by setting that was tried."""
+    """Cells by label, that is, by method and settings."""
     summary = runs(dataset)
     return {label: _cells(summary, label, dataset) for label in summary.labels}
 
 
 def table(dataset: str) -> str:
-    """Best in bold."""
+    """Table of all labels on a dataset, best in bold."""
     rows = rows_of(dataset)
     lines = [
         f"| | seeds | {' | '.join(head for head, _ in COLUMNS.values())} |",
@@ -77,20 +78,20 @@ def table(dataset: str) -> str:
 
 
 def choice() -> str:
-    """Of every setting of MVP that was run on all sets; the least in bold."""
-    found = {dataset: rows_of(dataset) for dataset in SETS}
+    """Table of ratios of MVP's settings that were run on all datasets; minima in bold."""
+    rows_on = {dataset: rows_of(dataset) for dataset in SETS}
     heads = [f"{d}: {COLUMNS[k][0]}" for d in SETS for k in CHOOSE]
     lines = [f"| | {' | '.join(heads)} |", "|---|" + "--:|" * len(heads)]
-    for label in found[SETS[0]]:
-        if label.startswith(MVP) and all(label in rows for rows in found.values()):
-            ratios = [_ratio(found[d], label, k) for d in SETS for k in CHOOSE]
+    for label in rows_on[SETS[0]]:
+        if label.startswith(MVP) and all(label in rows for rows in rows_on.values()):
+            ratios = [_ratio(rows_on[d], label, k) for d in SETS for k in CHOOSE]
             texts = (f"**{x:.3f}**" if x == min(ratios) else f"{x:.3f}" for x in ratios)
             lines.append(f"| {label} | {' | '.join(texts)} |")
     return "\n".join(lines) + "\n"
 
 
 def first_page() -> str:
-    """MVP with its defaults, and below it the others, from one to four views; best in bold."""
+    """Table of default MVP with the others below it, from one to four views; best in bold."""
     lines = ["| inferred from | 1 view | 2 | 3 | 4 |", "|---|--:|--:|--:|--:|"]
     for dataset in SETS:
         summary = runs(dataset)
@@ -107,7 +108,7 @@ def first_page() -> str:
 
 
 def _best(summary: Summary, dataset: str, labels: Sequence[str]) -> str:
-    """The one with the least error at views hidden from training, of those that have this score."""
+    """Label with the least error on views hidden from training."""
     cells = {label: summary.cell(label, dataset, RATE, "hidden_error") for label in labels}
     errors = {label: cell.mean for label, cell in cells.items() if cell is not None}
     return min(errors, key=errors.__getitem__)
@@ -119,7 +120,7 @@ def _bold(texts: list[str]) -> list[str]:
 
 
 def _ratio(rows: dict[str, Row], label: str, score: str) -> float:
-    """Beside the best other method, above 1 where MVP is ahead."""
+    """Ratio of a score to the best other method, above 1 if MVP is better."""
     means = {k: cell.mean for k, row in rows.items() if (cell := row[score]) is not None}
     others = [mean for k, mean in means.items() if not k.startswith(MVP)]
     if score == "hidden_error":
@@ -136,7 +137,7 @@ def _shown(name: str, cell: Cell | None, rows: list[Row]) -> str:
     means = [round(c.mean, digits) for row in rows if (c := row[name]) is not None]
     best = min(means) if name == "hidden_error" else max(means)
     marked = cell is not None and round(cell.mean, digits) == best
-    return f"**{told(cell, digits)}**" if marked else told(cell, digits)
+    return f"**{cell_text(cell, digits)}**" if marked else cell_text(cell, digits)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,13 @@
 """Paired differences over the records of a study, with 95 % intervals.
 
-A contrast is a weighted sum over labels, the weights adding up to zero: "mlp" - "mlp + cyclic". It
-is taken for each seed, whose runs share data and mask. Errors are compared as logarithms, so that a
-difference is a ratio; percents as they are.
+A contrast is a weighted sum over labels with weights that sum to zero: "mlp" - "mlp + cyclic". It
+is computed for each seed, whose runs share data and mask. Errors are compared as logarithms, so
+that a difference is a ratio; percentages are compared directly.
 
-    in a dataset     the mean over seeds, with Student's interval
-    over datasets    the mean of these means; its interval is of 10 000 bootstrap draws, of datasets
-                     and then of seeds within each: the same numbers every time
+    in a dataset     Mean over seeds, with Student's interval.
+
+    over datasets    Mean of these means. Its interval is from 10 000 bootstrap draws, of datasets
+                     and then of seeds within each, with a fixed random state.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ DRAWS, LEVEL = 10_000, 0.95
 
 
 class Estimate(NamedTuple):
-    """A difference, or, of errors, a ratio; runs: paired seeds, of all datasets together."""
+    """Difference of scores or ratio of errors; runs: number of paired seeds over all datasets."""
 
     value: float
     low: float
@@ -37,21 +38,20 @@ class Estimate(NamedTuple):
 
 
 def cells(records: Iterable[Record], rate: float, score: str) -> Cells:
-    """The scores at a rate, the latest of each run; those that lack the score are left out."""
-    found: Cells = {}
+    """Latest score of each run at a rate, without runs that lack the score."""
+    scores: Cells = {}
     for r in records:
         if r["rate"] == rate and r["scores"].get(score) is not None:
             value = r["scores"][score]
-            place = found.setdefault((r["dataset"], r["seed"]), {})
+            place = scores.setdefault((r["dataset"], r["seed"]), {})
             place[r["label"]] = log(value) if score == "error" else value
-    return found
+    return scores
 
 
-def estimates(found: Cells, weights: Weights, score: str) -> dict[str, Estimate]:
-    """A contrast in every dataset that has all its labels, and, where these are several, over
-    `ALL`."""
+def estimates(cells: Cells, weights: Weights, score: str) -> dict[str, Estimate]:
+    """Estimate a contrast in every dataset with all its labels; over several datasets, as `ALL`."""
     by_dataset: dict[str, list[float]] = {}
-    for (dataset, _), scores in sorted(found.items()):
+    for (dataset, _), scores in sorted(cells.items()):
         if all(label in scores for label in weights):
             value = sum(w * scores[label] for label, w in weights.items())
             by_dataset.setdefault(dataset, []).append(value)
@@ -62,7 +62,7 @@ def estimates(found: Cells, weights: Weights, score: str) -> dict[str, Estimate]
 
 
 def within(values: Sequence[float]) -> Estimate:
-    """The mean over seeds with Student's interval; of one seed there is none."""
+    """Mean over seeds with Student's interval, which is NaN for one seed."""
     n, mean = len(values), fmean(values)
     if n < 2:
         return Estimate(mean, float("nan"), float("nan"), n)
@@ -71,7 +71,7 @@ def within(values: Sequence[float]) -> Estimate:
 
 
 def across(datasets: Sequence[Sequence[float]]) -> Estimate:
-    """The mean of the means of datasets, with an interval by bootstrap."""
+    """Mean of the means of datasets, with a bootstrap interval."""
     rng, D = np.random.default_rng(0), len(datasets)
     drawn = rng.integers(D, size=(DRAWS, D))
     means = np.empty((DRAWS, D))
@@ -92,34 +92,37 @@ def _as_ratio(e: Estimate) -> Estimate:
 
 
 def against(reference: str, labels: Iterable[str]) -> dict[str, Weights]:
-    """Each label minus the reference."""
+    """Contrasts of each label minus the reference."""
     return {label: {label: 1.0, reference: -1.0} for label in labels if label != reference}
 
 
 def label_of(levels: Iterable[str]) -> str:
-    """What a study calls a run with these ingredients."""
+    """Label of a run with these ingredients."""
     return " + ".join(level for level in levels if level) or "neither"
 
 
 def effects(factors: Mapping[str, Sequence[str]]) -> dict[str, Weights]:
-    """What it costs to leave an ingredient out, or to replace it by another level of its factor,
-    on average over all others; of two that can be left out, each with and without the other, and
-    by how much more the first is missed without the second. Level "" is without."""
-    found = {}
+    """Contrasts that measure the effects of ingredients.
+
+    Main effects: omitting an ingredient, level "", or replacing it with another level of its
+    factor, averaged over all others. For two ingredients that can be omitted: the effect of each
+    with and without the other, and their interaction.
+    """
+    contrasts = {}
     for name, (first, *others) in factors.items():
         for level in others:
             words = f"no {name}" if level == "" else f"{level} for {first} {name}"
-            found[words] = _difference(factors, name, first, level, {})
+            contrasts[words] = _difference(factors, name, first, level, {})
     for a, b in _pairs([k for k, levels in factors.items() if "" in levels]):
         present = factors[a][0], factors[b][0]
-        for one, other, here in ((a, b, present[1]), (b, a, present[0])):
-            for level, words in ((here, "with"), ("", "without")):
+        for one, other, other_level in ((a, b, present[1]), (b, a, present[0])):
+            for level, words in ((other_level, "with"), ("", "without")):
                 weights = _difference(factors, one, factors[one][0], "", {other: level})
-                found[f"no {one}, {words} {other}"] = weights
-        with_b, without = found[f"no {a}, with {b}"], found[f"no {a}, without {b}"]
+                contrasts[f"no {one}, {words} {other}"] = weights
+        with_b, without = contrasts[f"no {a}, with {b}"], contrasts[f"no {a}, without {b}"]
         labels = dict.fromkeys((*with_b, *without))
-        found[f"{a} × {b}"] = {k: without.get(k, 0.0) - with_b.get(k, 0.0) for k in labels}
-    return found
+        contrasts[f"{a} × {b}"] = {k: without.get(k, 0.0) - with_b.get(k, 0.0) for k in labels}
+    return contrasts
 
 
 def _difference(
@@ -129,7 +132,7 @@ def _difference(
     level: str,
     fixed: Mapping[str, str],
 ) -> Weights:
-    """`level` of a factor minus its first, the mean over the levels of those that are not fixed."""
+    """Contrast of a factor's `level` minus its first, averaged over factors that are not fixed."""
     free = [
         [first] if k == name else [fixed[k]] if k in fixed else levels
         for k, levels in factors.items()

@@ -1,8 +1,8 @@
-"""Figures of studies as pages show them: from results to docs/images.
+"""Move figures of studies from results to docs/images, where pages show them.
 
     python -m vedute_bench.pages.pictures    after `vedute bench-tables`
 
-They leave results. Where results/shapes/pictures is, the images of MVP alone are drawn as well.
+If there is a folder results/shapes/pictures, the images of MVP alone are drawn, too.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from vedute_bench.commands import bench_tables
 from vedute_bench.places import BENCH, IMAGES, RESULTS
 from vedute_bench.runner import lines, records
 
-SHOWN = {  # in docs/images: made by `vedute bench-tables` in results
+SHOWN = {  # name in docs/images: file of `vedute bench-tables` in results
     **{f"mvp-clustering-{k}": f"mvp-clustering/{k}" for k in ("acc", "error")},
     **{f"clustering-{k}": f"clustering/{k}" for k in ("acc", "error", "ranks")},
     "vaes-polymnist": "polymnist/polymnist-0.5",
@@ -40,7 +40,7 @@ def main() -> None:
 
 
 def _alone(pictures: Path, folder: Path) -> None:
-    """Shapes as inferred by MVP alone."""
+    """Draw shapes inferred by MVP alone."""
     known = records.finished(lines.read(RESULTS / "shapes" / "records.jsonl"))
     folder.mkdir(parents=True, exist_ok=True)
     bench_tables._generation([r for r in known if r["label"] == ALONE], folder, True, pictures)

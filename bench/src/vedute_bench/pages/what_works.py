@@ -1,12 +1,12 @@
 """What makes MVP work: docs/what-makes-mvp-work.md with its figures and tables, from records.
 
-    python -m vedute_bench.pages.what_works        writes again what there are records of
+    python -m vedute_bench.pages.what_works        writes all sections with records
 
-The words are in what_works.toml, a section per study, which is left out while it has no records.
-For each study there are paired differences (see `paired`) to its reference, and, where it has
-factors, their effects: bench/results/<study>/effects.md and .csv, and
-docs/images/what-works-<study>-*.png. At other rates than .5 the page has what is over all datasets;
-effects.csv has each of them. Sections on images have scores by the number of given views.
+The text is in what_works.toml, with a section per study. For each study there are paired
+differences (see `paired`) to its reference, and the effects of its factors, if it has any. They are
+written to bench/results/<study>/effects.md and .csv, and to docs/images/what-works-<study>-*.png.
+For other rates than .5 the page has only estimates over all datasets; effects.csv has all of them.
+Sections on images have scores by the number of given views.
 """
 
 from __future__ import annotations
@@ -45,16 +45,19 @@ TITLES = {
 }
 DRAWN, DRAWN_OF_IMAGES = ("error", "acc"), ("ssim_given", "ssim_missing")
 FIRST = 0.5  # rate
-FORMED = "what-works-correspondence.png"
+CORRESPONDENCE = "what-works-correspondence.png"
 RULES = "own", "fused"  # how MVP decodes given views
 Words = dict[str, Any]
-Found = dict[str, dict[str, dict[str, Estimate]]]  # score -> contrast -> dataset
+Estimates = dict[str, dict[str, dict[str, Estimate]]]  # score -> contrast -> dataset
 
 
 @dataclass(frozen=True)
 class Section:
-    """A study, and what is said of it. references: what the other labels are compared with; where
-    labels begin with a method and a colon, those of the same method."""
+    """Study, with the text about it.
+
+    references: labels that the others are compared with. If labels begin with a method and a colon,
+    only labels of the same method are compared.
+    """
 
     study: str
     title: str
@@ -64,7 +67,7 @@ class Section:
     factors: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def contrasts(self) -> dict[str, dict[str, Weights]]:
-        """The effects of factors, if there are any, and all labels against their reference."""
+        """Contrasts for the effects of factors, if any, and of all labels with their reference."""
         labels = [entry.label for entry in studies.load(self.study).entries]
         alone: dict[str, Weights] = {}
         for reference in self.references:
@@ -74,11 +77,11 @@ class Section:
 
 @dataclass(frozen=True)
 class Table:
-    """What the records of a study say at one rate; or at all, which then stand for datasets."""
+    """Estimates of a study at one rate, or by rate instead of by dataset if `rate` is None."""
 
     kind: str  # of contrasts
     rate: float | None
-    found: Found
+    estimates: Estimates
 
     def picture(self, study: str) -> str:
         rate = "rates" if self.rate is None else f"{self.rate:g}"
@@ -90,49 +93,52 @@ class Table:
 
 
 def sections() -> list[Section]:
-    return [Section(**each) for each in WORDS["sections"]]
+    return [Section(**fields) for fields in WORDS["sections"]]
 
 
 def tables(section: Section, known: Sequence[Record]) -> Iterator[Table]:
-    """The rate .5 first; of others the effects only, where there are factors."""
+    """Tables by rate, .5 first; for other rates only the effects, if there are factors."""
     for rate in sorted({r["rate"] for r in known}, key=lambda rate: (rate != FIRST, rate)):
         for kind, contrasts in section.contrasts().items():
             if kind == "effects" or rate == FIRST or not section.factors:
                 yield Table(kind, rate, differences(known, contrasts, rate))
 
 
-def shown(found: Sequence[Table]) -> list[Table]:
-    """All of the rate .5; of several rates one table, of what is over all datasets."""
-    first, others = ([t for t in found if (t.rate == FIRST) == is_it] for is_it in (True, False))
-    return [*first, by_rate([t for t in found if t.kind == others[0].kind])] if others else first
+def shown(made: Sequence[Table]) -> list[Table]:
+    """Tables for the page: all of the rate .5, and one over all datasets for several rates."""
+    first = [t for t in made if t.rate == FIRST]
+    others = [t for t in made if t.rate != FIRST]
+    return [*first, by_rate([t for t in made if t.kind == others[0].kind])] if others else first
 
 
-def by_rate(found: Sequence[Table]) -> Table:
-    """Tables of a kind as one: a column per rate, of what is over all datasets."""
-    every: Found = {}
-    for table in sorted(found, key=lambda t: t.rate or 0.0):
-        for score, rows in table.found.items():
+def by_rate(made: Sequence[Table]) -> Table:
+    """Merge tables of a kind into one with a column per rate, over all datasets."""
+    merged: Estimates = {}
+    for table in sorted(made, key=lambda t: t.rate or 0.0):
+        for score, rows in table.estimates.items():
             for name, row in rows.items():
-                columns = every.setdefault(score, {}).setdefault(name, {})
+                columns = merged.setdefault(score, {}).setdefault(name, {})
                 columns[f"at {table.rate:g}"] = row.get(ALL) or next(iter(row.values()))
-    return Table(found[0].kind, None, every)
+    return Table(made[0].kind, None, merged)
 
 
-def differences(known: Sequence[Record], contrasts: Mapping[str, Weights], rate: float) -> Found:
-    """Every contrast that there are runs of."""
-    every: Found = {}
+def differences(
+    known: Sequence[Record], contrasts: Mapping[str, Weights], rate: float
+) -> Estimates:
+    """Estimates of all contrasts with runs."""
+    by_score: Estimates = {}
     for score in TITLES:
-        here = cells(known, rate, score)
-        rows = {name: estimates(here, weights, score) for name, weights in contrasts.items()}
-        every[score] = {name: row for name, row in rows.items() if row}
-    return {score: rows for score, rows in every.items() if rows}
+        scores = cells(known, rate, score)
+        rows = {name: estimates(scores, weights, score) for name, weights in contrasts.items()}
+        by_score[score] = {name: row for name, row in rows.items() if row}
+    return {score: rows for score, rows in by_score.items() if rows}
 
 
-def markdown(found: Sequence[Table]) -> str:
-    """A table per score; bold where the interval leaves 1, or 0, out."""
+def markdown(made: Sequence[Table]) -> str:
+    """Tables per score; significant estimates are bold."""
     parts = []
-    for table in found:
-        for score, rows in table.found.items():
+    for table in made:
+        for score, rows in table.estimates.items():
             names = dict.fromkeys(k for row in rows.values() for k in row if k != ALL)
             total = [ALL] if any(ALL in row for row in rows.values()) else []
             columns = [*names, *total]
@@ -146,13 +152,13 @@ def markdown(found: Sequence[Table]) -> str:
     return "\n".join(parts)
 
 
-def comma_separated(found: Sequence[Table]) -> str:
-    """One line per rate, score, contrast and dataset."""
+def comma_separated(made: Sequence[Table]) -> str:
+    """CSV with a line per rate, score, contrast and dataset."""
     out = StringIO()
     lines = csv.writer(out, lineterminator="\n")
     lines.writerow(["rate", "score", "contrast", "dataset", *Estimate._fields])
-    for table in found:
-        for score, rows in table.found.items():
+    for table in made:
+        for score, rows in table.estimates.items():
             for name, row in rows.items():
                 for dataset, e in row.items():
                     values = (f"{v:.5f}" for v in e[:3])
@@ -161,17 +167,16 @@ def comma_separated(found: Sequence[Table]) -> str:
 
 
 def page(results: Path) -> str:
-    """The sections that there are records of in the folder `results`."""
-    made = [_section(section, results) for section in sections()]
-    made += [_images(words, results) for words in WORDS["images"]]
-    made += [_correspondence(results), _spread(results)]
-    there = [text for text in made if text]
-    empty = [] if there else ["No study of this page has records yet."]
-    return "\n\n".join([f"# {WORDS['title']}", WORDS["intro"].strip(), *there, *empty]) + "\n"
+    """Text of all sections with records in the folder `results`."""
+    texts = [_section(section, results) for section in sections()]
+    texts += [_images(words, results) for words in WORDS["images"]]
+    texts += [_correspondence(results), _spread(results)]
+    parts = list(filter(None, texts)) or ["No study of this page has records yet."]
+    return "\n\n".join([f"# {WORDS['title']}", WORDS["intro"].strip(), *parts]) + "\n"
 
 
 def _section(section: Section, results: Path) -> str:
-    """Figures first, then words, then tables."""
+    """Section of a study: figures, then text, then tables."""
     file = results / section.study / "records.jsonl"
     if not lines.exist(file):
         return ""
@@ -188,30 +193,33 @@ def _section(section: Section, results: Path) -> str:
 
 
 def _images(words: Words, results: Path) -> str:
-    """Of a dataset of images, where its studies have records."""
+    """Section of an image dataset, if its study has records."""
     known = inferred(words, results)
     if not known:
         return ""
     shown = f"![{words['title']}](images/{_picture(words)})"
-    made_of = [r for found in known.values() for r in found]
-    about = f"{words['about'].strip()} {_runs(made_of, made_of)}"
+    every = [r for by_rule in known.values() for r in by_rule]
+    about = f"{words['about'].strip()} {_runs(every, every)}"
     parts = [f"## {words['title']}", shown, about, words["finding"].strip()]
     parts += [given_views.markdown(known, k, title) for k, title in words["scores"].items()]
     return "\n\n".join(part.strip() for part in parts if part.strip())
 
 
 def inferred(words: Words, results: Path) -> dict[str, list[Record]]:
-    """Records by the rule that given views are decoded by: their own, and, where it was scored on
-    the same weights, the other."""
-    file, found = results / words["study"] / "records.jsonl", {rule: [] for rule in RULES}
+    """Records by the rule that decodes given views.
+
+    A record is listed under its own rule, and under the other if that was scored on its weights.
+    """
+    file = results / words["study"] / "records.jsonl"
+    by_rule: dict[str, list[Record]] = {rule: [] for rule in RULES}
     for r in records.finished(lines.read(file)):
-        found[r["settings"]["observed"]].append(r)
+        by_rule[r["settings"]["observed"]].append(r)
         for rule in RULES:
             scored = {k: v for k, v in r["scores"].items() if k.startswith(f"{rule}_ssim_given_")}
             if scored:
                 plain = {k.removeprefix(f"{rule}_"): v for k, v in scored.items()}
-                found[rule].append(r | {"scores": plain})
-    return {rule: known for rule, known in found.items() if known}
+                by_rule[rule].append(r | {"scores": plain})
+    return {rule: known for rule, known in by_rule.items() if known}
 
 
 def _picture(words: Words) -> str:
@@ -219,17 +227,14 @@ def _picture(words: Words) -> str:
 
 
 def _correspondence(results: Path) -> str:
-    known, words = correspondence.recorded(_formed(results)), WORDS["correspondence"]
+    known = correspondence.recorded(results / "correspondence" / "records.jsonl")
     if not known:
         return ""
-    shown, about = f"![{words['title']}](images/{FORMED})", words["about"].strip()
-    about = f"{about} {_runs(known, known)}"
-    parts = [f"## {words['title']}", shown, about, words["finding"], correspondence.table(known)]
+    words = WORDS["correspondence"]
+    picture = f"![{words['title']}](images/{CORRESPONDENCE})"
+    about = f"{words['about'].strip()} {_runs(known, known)}"
+    parts = [f"## {words['title']}", picture, about, words["finding"], correspondence.table(known)]
     return "\n\n".join(part.strip() for part in parts if part.strip())
-
-
-def _formed(results: Path) -> Path:
-    return results / "correspondence" / "records.jsonl"
 
 
 def _spread(results: Path) -> str:
@@ -241,7 +246,7 @@ def _spread(results: Path) -> str:
 
 
 def _runs(every: Sequence[Record], known: Sequence[Record]) -> str:
-    """How many, where, and how many have no result."""
+    """Sentence on the numbers of runs and seeds, the devices, and the number of failures."""
     done = {_place(r) for r in known}
     failed = {_place(r) for r in every} - done
     seeds = len({r["seed"] for r in known})
@@ -251,7 +256,7 @@ def _runs(every: Sequence[Record], known: Sequence[Record]) -> str:
 
 
 def _devices(known: Sequence[Record]) -> str:
-    """Where there are several, with the seeds of each."""
+    """Names of the devices, each with its seeds if there are several."""
     seeds: dict[str, set[int]] = {}
     for r in known:
         seeds.setdefault(r["device"], set()).add(r["seed"])
@@ -274,7 +279,7 @@ def _place(r: Record) -> tuple[object, ...]:
 
 
 def _method(label: str) -> str:
-    """Of a label "method: what it has"."""
+    """Method of a label "method: variant", "" for other labels."""
     return label.partition(":")[0] if ":" in label else ""
 
 
@@ -291,11 +296,11 @@ def write(results: Path, docs: Path) -> None:
     for section in sections():
         file = results / section.study / "records.jsonl"
         if lines.exist(file):
-            found = list(tables(section, records.read(file)))
-            file.with_name("effects.md").write_text(markdown(shown(found)), encoding="utf-8")
-            file.with_name("effects.csv").write_text(comma_separated(found), encoding="utf-8")
-            for table in shown(found):
-                drawn = {k: rows for k, rows in table.found.items() if k in DRAWN}
+            made = list(tables(section, records.read(file)))
+            file.with_name("effects.md").write_text(markdown(shown(made)), encoding="utf-8")
+            file.with_name("effects.csv").write_text(comma_separated(made), encoding="utf-8")
+            for table in shown(made):
+                drawn = {k: rows for k, rows in table.estimates.items() if k in DRAWN}
                 path = docs / "images" / table.picture(section.study)
                 files.save(forest(drawn, TITLES), path, 150)
     for words in WORDS["images"]:
@@ -304,9 +309,9 @@ def write(results: Path, docs: Path) -> None:
             drawn = {k: t for k, t in words["scores"].items() if k in DRAWN_OF_IMAGES}
             path = docs / "images" / _picture(words)
             files.save(given_views.figure(known, drawn), path, 150)
-    formed = correspondence.recorded(_formed(results))
-    if formed:
-        files.save(correspondence.figure(formed), docs / "images" / FORMED, 150)
+    known = correspondence.recorded(results / "correspondence" / "records.jsonl")
+    if known:
+        files.save(correspondence.figure(known), docs / "images" / CORRESPONDENCE, 150)
     (docs / "what-makes-mvp-work.md").write_text(page(results), encoding="utf-8")
 
 

@@ -1,8 +1,8 @@
-"""The MVP paper (Gao & Pu, ICLR 2025) beside our records; `pages` writes it.
+"""The MVP paper (Gao & Pu, ICLR 2025) beside our records; `pages` writes the pages.
 
-printed.toml    the paper's numbers
-words.toml      what is said of each exhibit, in the paper's order
-numbers         records, and when a number is reproduced
-exhibit         what is made of them; clustering, images, training, variants: each exhibit
-figures         pictures
+- `printed.toml`: The paper's numbers.
+- `words.toml`: Text about each exhibit, in the paper's order.
+- `numbers`: Records, and the rule by which a number is reproduced.
+- `exhibit`: Parts of every exhibit; `clustering`, `images`, `training`, `variants`: the exhibits.
+- `figures`: Pictures.
 """

@@ -1,4 +1,4 @@
-"""Section 4.1: the datasets, and clusters found in them."""
+"""Section 4.1: the datasets and their clusters."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def datasets(_: World) -> Made:
 
 
 def clustering(world: World) -> Made:
-    """MVP's lines of both tables."""
+    """Exhibit of MVP's lines in both tables."""
     summary = world.results.summary("mvp-clustering")
     source = numbers.source(world.results, "mvp-clustering")
     first, many = _beside(summary, one_start), _beside(summary, Summary.cell)
@@ -51,7 +51,7 @@ def clustering(world: World) -> Made:
 
 
 def _lines(summary: Summary) -> Iterator[list[str]]:
-    """A row for every dataset and score: what is printed, ours with one start and with ten."""
+    """Rows per dataset and score: the printed number, ours with one start and with ten."""
     for dataset, (score, title) in product(SAME, SCORES.items()):
         row = [f"{dataset} {title}"]
         for rate in RATES:
@@ -61,7 +61,7 @@ def _lines(summary: Summary) -> Iterator[list[str]]:
 
 
 def _beside(summary: Summary, find: Callable[..., Cell | None]) -> list[Pair]:
-    """Every printed number beside ours, as `find` has it."""
+    """Pairs of printed numbers and ours, which `find` looks up."""
     pairs = []
     for dataset, (score, title), rate in product(SAME, SCORES.items(), RATES):
         ours = find(summary, PUBLISHED, dataset, rate, score)
@@ -72,7 +72,7 @@ def _beside(summary: Summary, find: Callable[..., Cell | None]) -> list[Pair]:
 
 
 def _defaults(summary: Summary) -> str:
-    """Accuracy with both settings by the starts of k-means; mvp-clustering.md has it, too."""
+    """Table of accuracies with both settings by starts of k-means, also for mvp-clustering.md."""
     rows = []
     for dataset in SAME:
         known = (studies.published("mvp")[dataset, "acc", rate] for rate in RATES)
@@ -80,19 +80,19 @@ def _defaults(summary: Summary) -> str:
         for label, (score, words) in product((PUBLISHED, "mvp"), STARTS.items()):
             cells = [text(summary.cell(label, dataset, rate, score)) for rate in RATES]
             rows.append([f"{dataset}: {label}, {words}", *cells])
-    found = table(["ACC", *(f"{rate:g}" for rate in RATES)], rows)
-    return f"<!-- --8<-- [start:starts] -->\n\n{found}\n\n<!-- --8<-- [end:starts] -->"
+    accuracies = table(["ACC", *(f"{rate:g}" for rate in RATES)], rows)
+    return f"<!-- --8<-- [start:starts] -->\n\n{accuracies}\n\n<!-- --8<-- [end:starts] -->"
 
 
 def rivals(world: World) -> Made:
-    """Accuracy of the eight other methods, and what is said of each."""
+    """Exhibit of the accuracies of the eight other methods."""
     summary = world.results.summary("clustering", "mvp-clustering")
     sentences, rows, pairs = [], [], []
     for method in ("dcca", "dccae", "dimvc", "dsimvc", "completer", "cpspan", "icmvc", "dvimc"):
         label = next((k for k in _labels(method) if k in summary.labels), None)
         if label is None:
             continue
-        source = studies.sources(method)[-1]  # as it is to be read
+        source = studies.sources(method)[-1]  # the corrected numbers
         for dataset in SAME:
             row = [f"{label} {dataset}"]
             for rate in RATES:
@@ -110,7 +110,7 @@ def rivals(world: World) -> Made:
 
 
 def _labels(method: str) -> list[str]:
-    """As published first."""
+    """Possible labels of a method, with published settings first."""
     return [f"{method} (redraw + labels)", f"{method} (paper)", method]
 
 

@@ -1,4 +1,4 @@
-"""The pictures of the pages, as PNG."""
+"""Pictures of the pages, as PNG."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _figure(columns: int, width: float = 3.0) -> tuple[Any, Any]:
 
 
 def curves(runs: Mapping[str, Values], warm: int | None, terms: Sequence[str]) -> bytes:
-    """A panel per term, a line per run; the warm-up is shaded."""
+    """Draw a panel per term and a line per run; the warm-up is shaded."""
     from matplotlib import rc_context
 
     with rc_context(plots.STYLE):
@@ -42,7 +42,7 @@ def curves(runs: Mapping[str, Values], warm: int | None, terms: Sequence[str]) -
 def surface(
     grid: Sequence[Sequence[float | None]], rows: Sequence[str], cols: Sequence[str]
 ) -> bytes:
-    """Accuracies as a heat map."""
+    """Draw a heat map of accuracies."""
     from matplotlib import rc_context
     from matplotlib.colors import LinearSegmentedColormap
 
@@ -62,19 +62,19 @@ def surface(
         return files.png(drawn, 110)
 
 
-def likeness(
-    found: Mapping[str, Mapping[str, Sequence[float | None]]], names: Sequence[str]
+def ssim_by_ratio(
+    values_of: Mapping[str, Mapping[str, Sequence[float | None]]], names: Sequence[str]
 ) -> bytes:
-    """SSIM by k/d, a panel per dataset."""
+    """Draw SSIM by k/d, a panel per dataset."""
     from matplotlib import rc_context
 
     with rc_context(plots.STYLE):
-        drawn, axes = _figure(len(found), 4.0)
-        for ax, (dataset, by_ratio) in zip(axes, found.items(), strict=True):
+        drawn, axes = _figure(len(values_of), 4.0)
+        for ax, (dataset, by_ratio) in zip(axes, values_of.items(), strict=True):
             for i, (name, color) in enumerate(zip(names, plots.COLORS, strict=False)):
                 values = [np.nan if row[i] is None else row[i] for row in by_ratio.values()]
                 ax.plot(values, "o-", color=color, markersize=4, label=name)
-            ax.set_xticks(range(len(by_ratio)), list(by_ratio))  # those without a value too
+            ax.set_xticks(range(len(by_ratio)), list(by_ratio))  # also those without a value
             ax.set(title=dataset, xlabel="k/d", ylabel="SSIM")
         axes[0].legend(fontsize=7, frameon=False)
         return files.png(drawn, 110)

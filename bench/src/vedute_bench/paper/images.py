@@ -1,4 +1,4 @@
-"""Sections 4.2, B.1 and B.2: images, and sentences about them."""
+"""Sections 4.2, B.1 and B.2: images and captions."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from vedute_bench.paper.exhibit import (
 from vedute_bench.paper.numbers import PRINTED, table, text
 from vedute_bench.summaries.summary import Summary
 
-PRINTED_AS = {"mvp (paper)": "mvp (100 epochs)"}  # the label that has the printed numbers
-_GIVEN = (4, 3, 2, 1)  # one to four are missing
+PRINTED_AS = {"mvp (paper)": "mvp (100 epochs)"}  # our label: the label of the printed numbers
+_GIVEN = (4, 3, 2, 1)  # given views, so that one to four are missing
 
 
 def lines(world: World) -> Made:
-    """Clusters, classes and likeness by the number of missing views."""
+    """Exhibit of NMI, coherence and SSIM by the number of missing views."""
     summary = world.results.summary("polymnist")
     entries = studies.load("polymnist").entries
     labels = [entry.label for entry in entries]
@@ -45,8 +45,8 @@ def lines(world: World) -> Made:
 
 
 def _first(summary: Summary, labels: Sequence[str]) -> str:
-    """Whether MVP leads, as the paper says."""
-    found = []
+    """Sentence on whether MVP leads, as the paper claims."""
+    claims = []
     for score, title in (("nmi", "NMI"), ("coherence_all", "coherence"), ("ssim_all", "SSIM")):
         means = {
             k: [summary.cell(k, "polymnist", 0.5, f"{score}_{g}") for g in _GIVEN] for k in labels
@@ -55,10 +55,10 @@ def _first(summary: Summary, labels: Sequence[str]) -> str:
         if not whole:
             return ""
         leads = [max(whole, key=lambda k: whole[k][i]).startswith("mvp") for i in range(4)]
-        found.append(f"for {sum(leads)} of them in {title}")
+        claims.append(f"for {sum(leads)} of them in {title}")
     return (
         "Not possible here: other backgrounds, and the printed numbers are in a picture. After 100 "
-        f"epochs, of the four numbers of missing views, MVP is first {', '.join(found)}."
+        f"epochs, of the four numbers of missing views, MVP is first {', '.join(claims)}."
     )
 
 
@@ -84,7 +84,7 @@ def from_view_2(world: World) -> Made:
 
 
 def shapes(world: World) -> Made:
-    """The table of MVShapeNet beside `shapes`."""
+    """Exhibit of the table of MVShapeNet beside `shapes`."""
     summary, rows = world.results.summary("shapes"), []
     scores = {"coherence_all": ("ACC", 2), "angle_all": ("View", 2), "ssim_all": ("SSIM", 4)}
     for rate in (0.1, 0.5):
@@ -108,15 +108,15 @@ def shapes(world: World) -> Made:
 
 
 def captions(world: World) -> Made:
-    found = sorted(world.results.folder.glob("captions-*.json"))
+    files = sorted(world.results.folder.glob("captions-*.json"))
     command = "python -m vedute_bench.experiments.captions"
     sentence = (
         "Not possible here: photographs and captions of CUB have to be fetched by hand, and the "
         "paper prints pictures, no numbers."
     )
-    if not found:
+    if not files:
         return Made(sentence, [f"No record yet: `{command}`"])
-    facts = json.loads(found[0].read_text(encoding="utf-8"))
+    facts = json.loads(files[0].read_text(encoding="utf-8"))
     names = {
         "captions_class": "sentences that name the right class",
         "captions_colour": "sentences that name the right colour",

@@ -1,4 +1,4 @@
-"""Records of studies, and the rule by which a printed number is reproduced."""
+"""Records of studies, and the rule by which a printed number counts as reproduced."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from vedute_bench.summaries.summary import Cell, Summary
 HERE = Path(__file__).parent
 PRINTED: dict[str, Any] = tomllib.loads((HERE / "printed.toml").read_text(encoding="utf-8"))
 UNKNOWN = "unknown"  # the commit of records that name none
-NEAR = 1.0  # percent points, where no standard deviation is printed
+NEAR = 1.0  # percentage points, if no standard deviation is printed
 RULE = (
     "A printed number is *reached* if our mean is not below it by more than its printed standard "
     "deviation, and *exceeded* if ours is above it by more than that; where none is printed, by "
@@ -30,7 +30,7 @@ RULE = (
 
 @dataclass(frozen=True)
 class Results:
-    """The folder of results: one folder per study."""
+    """Folder of results, with a folder per study."""
 
     folder: Path
 
@@ -41,12 +41,12 @@ class Results:
         return lines.read(self.file(study))
 
     def summary(self, *names: str) -> Summary:
-        """Of the runs that succeeded."""
+        """Summary of the successful runs of studies."""
         return Summary.of(records.finished(r for name in names for r in self.all(name)))
 
 
 class Pair(NamedTuple):
-    """A printed number beside ours."""
+    """Pair of a printed number and ours."""
 
     name: str
     printed: float
@@ -67,7 +67,7 @@ class Pair(NamedTuple):
 
 
 def verdict(pairs: Sequence[Pair], variants: bool = False) -> str:
-    """A sentence on all numbers of an exhibit, by the rule."""
+    """Sentence on all numbers of an exhibit, by `RULE`."""
     good = [p for p in pairs if p.reached and not (variants and p.exceeded)]
     above = [p for p in pairs if p.exceeded]
     if len(good) < len(pairs):
@@ -82,7 +82,7 @@ def verdict(pairs: Sequence[Pair], variants: bool = False) -> str:
 
 
 def _names(pairs: Sequence[Pair]) -> str:
-    """The farthest first, with ours and what is printed."""
+    """Names of up to four pairs, farthest first, with our number and the printed one."""
     farthest = sorted(pairs, key=lambda p: -abs(p.ours.mean - p.printed) / (p.near or 1))
     shown = [f"{p.name} ({p.ours.mean:.1f}; {p.printed:.1f})" for p in farthest[:4]]
     rest = [f"{len(pairs) - 4} more"] if len(pairs) > 4 else []
@@ -90,25 +90,25 @@ def _names(pairs: Sequence[Pair]) -> str:
 
 
 def source(results: Results, study: str) -> str:
-    """How to make the records of a study; and the seeds, devices and commits of those there are."""
+    """Line with the command that makes the records of a study, their seeds, devices and commits."""
     command = f"vedute bench {study} -o bench/results/{study}/records.jsonl"
     return facts(results.all(study), command, _planned(study) if study.startswith("paper-") else 0)
 
 
 def _planned(study: str) -> int:
-    asked = studies.load(study)
-    per_seed = len(asked.datasets) * len(asked.hidden())
-    return per_seed * sum(len(entry.seeds or asked.seeds) for entry in asked.entries)
+    plan = studies.load(study)
+    per_seed = len(plan.datasets) * len(plan.hidden())
+    return per_seed * sum(len(entry.seeds or plan.seeds) for entry in plan.entries)
 
 
-def facts(found: Sequence[RunRecord], command: str, planned: int = 0) -> str:
-    """A line on records, or that there are none; planned: how many there should be."""
-    if not found:
+def facts(known: Sequence[RunRecord], command: str, planned: int = 0) -> str:
+    """Line on records and their command; planned: number of records when all runs are done."""
+    if not known:
         return f"No record yet: `{command}`"
-    done = [r for r in found if "failed" not in r]
-    of = f" of {planned}" if len(done) < planned else ""
-    lost = len(found) - len(done)
-    parts = [f"`{command}`", f"{len(done)}{of} records"]
+    done = [r for r in known if "failed" not in r]
+    total = f" of {planned}" if len(done) < planned else ""
+    lost = len(known) - len(done)
+    parts = [f"`{command}`", f"{len(done)}{total} records"]
     parts += [f"{lost} failed"] if lost else []
     parts += [f"seeds {', '.join(_several(done, 'seed'))}"] if _several(done, "seed") else []
     parts += ["; ".join(_several(done, "device"))]
@@ -118,8 +118,8 @@ def facts(found: Sequence[RunRecord], command: str, planned: int = 0) -> str:
     return " · ".join(part for part in parts if part)
 
 
-def _several(found: Iterable[RunRecord], key: str) -> list[str]:
-    values = {r[key] for r in found if r.get(key) is not None}
+def _several(known: Iterable[RunRecord], key: str) -> list[str]:
+    values = {r[key] for r in known if r.get(key) is not None}
     return [str(v) for v in sorted(values)]
 
 
@@ -136,5 +136,5 @@ def text(cell: Cell | None, digits: int = 2) -> str:
 
 
 def printed(value: Any) -> tuple[float, float | None]:
-    """Mean and, if there is one, standard deviation."""
+    """Mean and standard deviation of a printed number, None if it has none."""
     return (value, None) if isinstance(value, float) else (value[0], value[1])

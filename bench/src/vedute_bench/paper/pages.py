@@ -1,10 +1,11 @@
-"""The whole MVP paper beside our records: docs/paper, and its pictures in docs/images.
+"""The pages docs/paper: the whole MVP paper beside our records, with pictures in docs/images.
 
     python -m vedute_bench.paper.pages        or: make paper
 
-Every table and figure of Gao & Pu, ICLR 2025, in its order: what is printed, ours, the command,
-seeds and devices of the records in bench/results, and a verdict by a rule that the first page
-states. What has no record yet says by which command it gets one. Nothing is fitted here.
+The pages have every table and figure of Gao & Pu, ICLR 2025, in its order. Each has the printed
+numbers, ours, the command, seeds and devices of the records in bench/results, and a verdict by the
+rule on the first page. Exhibits without records name the command that makes them. Nothing is
+fitted here.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ INTRO = (
 
 @dataclass(frozen=True)
 class Exhibit:
-    """A table, a figure or a claim of the paper."""
+    """Table, figure or claim of the paper."""
 
     name: str
     title: str
@@ -43,26 +44,26 @@ class Exhibit:
     why: str = ""
 
     def made(self, world: World) -> Made:
-        found = MAKE[self.make](world) if self.make else Made(self.verdict, [])
-        missed = any(f"{word} reproduced" in found.verdict for word in ("Not", "Partly"))
-        return found._replace(verdict=f"{found.verdict} {self.why}".strip()) if missed else found
+        made = MAKE[self.make](world) if self.make else Made(self.verdict, [])
+        missed = any(f"{word} reproduced" in made.verdict for word in ("Not", "Partly"))
+        return made._replace(verdict=f"{made.verdict} {self.why}".strip()) if missed else made
 
 
 def exhibits() -> tuple[dict[str, str], list[Exhibit]]:
-    """The titles of the pages, and the exhibits in the paper's order."""
+    """Titles of the pages, and the exhibits in the paper's order."""
     words = tomllib.loads((HERE / "words.toml").read_text(encoding="utf-8"))
-    return words["pages"], [Exhibit(**each) for each in words["exhibits"]]
+    return words["pages"], [Exhibit(**fields) for fields in words["exhibits"]]
 
 
 def pages(world: World) -> dict[str, str]:
-    """File name -> text."""
-    titles, all_of_them = exhibits()
-    made = [(exhibit, exhibit.made(world)) for exhibit in all_of_them]
-    found = {"index.md": _index(titles, made)}
+    """Texts of the pages by file name."""
+    titles, listed = exhibits()
+    made = [(exhibit, exhibit.made(world)) for exhibit in listed]
+    texts = {"index.md": _index(titles, made)}
     for page, title in titles.items():
         parts = [_section(e, m) for e, m in made if e.page == page]
-        found[f"{page}.md"] = "\n\n".join([f"# The MVP paper: {title}", MADE, *parts]) + "\n"
-    return found
+        texts[f"{page}.md"] = "\n\n".join([f"# The MVP paper: {title}", MADE, *parts]) + "\n"
+    return texts
 
 
 def _index(titles: dict[str, str], made: Sequence[tuple[Exhibit, Made]]) -> str:
@@ -85,7 +86,7 @@ def _title(exhibit: Exhibit) -> str:
 
 
 def _anchor(exhibit: Exhibit) -> str:
-    """As mkdocs makes it of a heading."""
+    """Anchor that mkdocs makes for the heading."""
     kept = "".join(c for c in _title(exhibit).lower() if c.isascii() and (c.isalnum() or c in " -"))
     return "-".join(kept.replace("-", " ").split())
 
@@ -96,8 +97,8 @@ def main(words: list[str] | None = None) -> None:
     parser.add_argument("--docs", type=Path, default=DOCS)
     options = parser.parse_args(words)
     pictures, folder = options.docs / "images", options.docs / "paper"
-    for where in (pictures, folder):
-        where.mkdir(parents=True, exist_ok=True)
+    for target in (pictures, folder):
+        target.mkdir(parents=True, exist_ok=True)
     for name, text in pages(World(Results(options.results), pictures)).items():
         (folder / name).write_text(text, encoding="utf-8")
 

@@ -1,4 +1,4 @@
-"""Sections A.4 and A.5: objectives, priors, what they cost, and how latents move."""
+"""Sections A.4 and A.5: objectives, priors, their costs, and the dynamics of latents."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ def curves(world: World) -> Made:
 
 
 def mean_history(runs: Sequence[RunRecord]) -> dict[str, list[float]]:
-    """Mean over seeds, of the epochs that all have."""
+    """Mean history over seeds, for the epochs that all runs have."""
     histories = [r["history"] for r in runs]
     epochs = min(len(h["step"]) for h in histories)
     return {k: [fmean(h[k][e] for h in histories) for e in range(epochs)] for k in histories[0]}
 
 
 def convergence(world: World) -> Made:
-    """Which objective trains best, and most evenly."""
+    """Exhibit of the results and the smoothness of training by objective."""
     source = numbers.source(world.results, "paper-convergence")
     summary = world.results.summary("paper-convergence")
     labels = [entry.label for entry in studies.load("paper-convergence").entries]
@@ -61,15 +61,14 @@ def convergence(world: World) -> Made:
     rows, rough = [], {}
     for dataset in SAME:
         for label in labels:
-            found = summary.records.get((label, dataset, 0.5), [])
-            runs = [r for r in found if "history" in r]
+            runs = [r for r in summary.records.get((label, dataset, 0.5), []) if "history" in r]
             if not runs:
                 continue
             rough[label, dataset] = fmean(roughness(r) for r in runs)
             error = text(summary.cell(label, dataset, 0.5, "error"), 3)
             both = both_starts(summary, label, dataset, 0.5, "acc")
             rows.append([f"{dataset}: {label}", *both, error, f"{rough[label, dataset]:.2f}"])
-            histories.setdefault(label, mean_history(runs))  # of the first dataset
+            histories.setdefault(label, mean_history(runs))  # only the first dataset
     if not rows:
         return Made(NONE, [source])
     heads = ["", "ACC, one start", "ten", "error of hidden views", "change per epoch, %"]
@@ -83,7 +82,7 @@ def convergence(world: World) -> Made:
 
 
 def roughness(record: RunRecord) -> float:
-    """How much the loss changes from an epoch to the next after the warm-up, median, in percent."""
+    """Median change of the loss between consecutive epochs after the warm-up, in percent."""
     history, warm = record["history"], int(record["settings"]["warmup"])
     names = [k for k in history if k != "step"]
     total = [sum(history[k][e] for k in names) for e in range(warm, len(history["step"]))]
@@ -92,38 +91,41 @@ def roughness(record: RunRecord) -> float:
 
 
 def _claims(summary: Summary, rough: Mapping[tuple[str, str], float]) -> str:
-    """What the paper says of symmetric divergences, and of two objectives together."""
-    steady, among = _steadier(summary, rough)
-    best, of = _together(summary)
-    if not among:
+    """Sentence on the paper's claims for symmetric divergences and for the combined objective."""
+    steady, n_steady = _steadier(summary, rough)
+    best, n_best = _together(summary)
+    if not n_steady:
         return NONE
-    held = [n == among for n in steady.values()] + [n == of for n in best.values()]
+    held = [n == n_steady for n in steady.values()] + [n == n_best for n in best.values()]
     word = "Reproduced" if all(held) else "Partly reproduced" if any(held) else "Not reproduced"
     divergence = " and ".join(f"the smaller {k} on {n}" for k, n in steady.items())
     objective = " and ".join(f"the {k} on {n}" for k, n in best.items())
     return (
-        f"{word}: beside the one-sided, the symmetric divergence has {divergence} of {among} "
-        f"datasets. Of eq3, eq1 and eq2, eq3 has {objective} of {of}."
+        f"{word}: beside the one-sided, the symmetric divergence has {divergence} of {n_steady} "
+        f"datasets. Of eq3, eq1 and eq2, eq3 has {objective} of {n_best}."
     )
 
 
 def _steadier(
     summary: Summary, rough: Mapping[tuple[str, str], float]
 ) -> tuple[dict[str, int], int]:
-    """On how many datasets, of how many; with two views both divergences are the same."""
+    """Numbers of datasets where the symmetric divergence is steadier, and of all datasets.
+
+    Datasets with two views are left out, because both divergences are the same there.
+    """
     names = ("eq3, symmetric", "eq3, forward")
     many = [d for d in SAME if PRINTED["datasets"][d]["views"] > 2]
     known = [d for d in many if all((k, d) in rough for k in names)]
     spread = {(k, d): _cell(summary, k, d, "acc").std or 0.0 for k in names for d in known}
     wins = {
-        what: sum(values[names[0], d] < values[names[1], d] for d in known)
-        for what, values in (("spread of ACC over seeds", spread), ("change per epoch", rough))
+        measure: sum(values[names[0], d] < values[names[1], d] for d in known)
+        for measure, values in (("spread of ACC over seeds", spread), ("change per epoch", rough))
     }
     return wins, len(known)
 
 
 def _together(summary: Summary) -> tuple[dict[str, int], int]:
-    """On how many datasets both objectives together are best, of how many."""
+    """Numbers of datasets where the combined objective is best, and of all datasets."""
     labels = ("eq3, symmetric", "eq1", "eq2")
     known = [d for d in SAME if all((k, d, 0.5) in summary.records for k in labels)]
     best = sum(
@@ -136,9 +138,9 @@ def _together(summary: Summary) -> tuple[dict[str, int], int]:
 
 
 def _cell(summary: Summary, label: str, dataset: str, score: str) -> Cell:
-    found = summary.cell(label, dataset, 0.5, score)
-    assert found is not None
-    return found
+    cell = summary.cell(label, dataset, 0.5, score)
+    assert cell is not None
+    return cell
 
 
 def prior(world: World) -> Made:
@@ -171,14 +173,14 @@ def prior(world: World) -> Made:
 
 
 def complexity(world: World) -> Made:
-    found = world.results.all("paper-complexity")
-    source = numbers.facts(found, "python -m vedute_bench.speed.complexity")
-    if not found:
+    known = world.results.all("paper-complexity")
+    source = numbers.facts(known, "python -m vedute_bench.speed.complexity")
+    if not known:
         return Made(NONE, [source])
     body, sentences = [], []
-    for device in sorted({r["device"] for r in found}):
+    for device in sorted({r["device"] for r in known}):
         kinds: dict[str, dict[int, Mapping[str, float]]] = {}
-        for r in found:
+        for r in known:
             if r["device"] == device:
                 kinds.setdefault(f"{r['objective']}, {r['prior']}", {})[r["views"]] = r["scores"]
         body.append(f"**{device}**\n\n{_costs(kinds)}")
@@ -188,14 +190,15 @@ def complexity(world: World) -> Made:
 
 
 def _costs(kinds: Mapping[str, Mapping[int, Mapping[str, float]]]) -> str:
-    views = sorted({n for found in kinds.values() for n in found})
-    quick = min(found[n]["ms"] for found in kinds.values() for n in views) < 10  # as on a GPU
+    views = sorted({n for by_views in kinds.values() for n in by_views})
+    fastest = min(by_views[n]["ms"] for by_views in kinds.values() for n in views)
+    quick = fastest < 10  # as on a GPU
     rows = []
-    for what, digits in (("ms", 1 + quick), ("time", 2), ("gflop", 2), ("mib", 1)):
-        title = {"time": "times eq2", "gflop": "GFLOP", "mib": "MiB kept"}.get(what, what)
+    for cost, digits in (("ms", 1 + quick), ("time", 2), ("gflop", 2), ("mib", 1)):
+        title = {"time": "times eq2", "gflop": "GFLOP", "mib": "MiB kept"}.get(cost, cost)
         rows += [
-            [f"{kind}: {title}", *(f"{found[n][what]:.{digits}f}" for n in views)]
-            for kind, found in kinds.items()
+            [f"{kind}: {title}", *(f"{by_views[n][cost]:.{digits}f}" for n in views)]
+            for kind, by_views in kinds.items()
         ]
     return table(["views", *map(str, views)], rows)
 
@@ -215,33 +218,33 @@ def _ratios(device: str, kinds: Mapping[str, Mapping[int, Mapping[str, float]]])
 
 
 def dynamics(world: World) -> Made:
-    found = world.results.all("paper-dynamics")
-    if not found:
+    known = world.results.all("paper-dynamics")
+    if not known:
         command = "python -m vedute_bench.experiments.dynamics"
         return Made(NONE, [f"{numbers.facts([], command)}, or `{command} polymnist` with a GPU"])
     body, sentences = [], []
-    for dataset in sorted({r["dataset"] for r in found}):
-        mine = [r for r in found if r["dataset"] == dataset]
+    for dataset in sorted({r["dataset"] for r in known}):
+        epochs = [r for r in known if r["dataset"] == dataset]
         strips = world.results.folder / "paper-dynamics" / f"{dataset}.png"
         if strips.exists():
             name = f"paper-dynamics-{dataset}"
             alt = f"Latents of {dataset} by view, consensus by source, mean consensus by class"
             body.append(world.picture(name, alt, strips.read_bytes))
-        heads = ["epoch", *mine[0]["scores"]]
-        rows = [[str(r["epoch"]), *(f"{v:.3f}" for v in r["scores"].values())] for r in mine]
-        line = numbers.facts(mine, f"python -m vedute_bench.experiments.dynamics {_asked(mine[0])}")
+        first, last = epochs[0], epochs[-1]
+        heads = ["epoch", *first["scores"]]
+        rows = [[str(r["epoch"]), *(f"{v:.3f}" for v in r["scores"].values())] for r in epochs]
+        options = f"{dataset} --epochs {first['epochs']} --warmup {first['warmup']}"
+        line = numbers.facts(epochs, f"python -m vedute_bench.experiments.dynamics {options}")
         body += [f"**{dataset}**\n\n{table(heads, rows)}", line]
-        sentences.append(_moved(dataset, mine[0]["scores"], mine[-1]["scores"]))
+        sentences.append(_moved(dataset, first["scores"], last["scores"]))
     return Made(" ".join(sentences), body)
 
 
-def _asked(record: RunRecord) -> str:
-    return f"{record['dataset']} --epochs {record['epochs']} --warmup {record['warmup']}"
-
-
 def _moved(dataset: str, first: Mapping[str, float], last: Mapping[str, float]) -> str:
-    """Whether latents gather by view, consensuses of all sources mix, classes part: at the end, and
-    by training."""
+    """Sentence on the claims that latents gather by view, consensuses mix and classes separate.
+
+    A claim must hold at the end, and training must contribute to it.
+    """
     claims = {  # score, at the end, by training
         "latents gather by view": ("by_target", last["by_target"] > 0, 1),
         "consensuses mix": ("consensus", last["consensus"] < 0.1, -1),

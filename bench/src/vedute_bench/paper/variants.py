@@ -23,7 +23,7 @@ from vedute_bench.paper.numbers import PRINTED, Pair, printed, table, text, verd
 from vedute_bench.summaries.summary import Cell, Summary
 
 BETAS = ("1", "2.5", "5", "10")
-LIKENESS = ["k/d", "all given: printed", "all given", "missing, from 1 view", "missing, from 4"]
+SSIM_HEADS = ["k/d", "all given: printed", "all given", "missing, from 1 view", "missing, from 4"]
 
 
 def ablation(world: World) -> Made:
@@ -82,7 +82,10 @@ def beta(world: World) -> Made:
 
 
 def _peak(known: Mapping[tuple[str, str], Cell]) -> str:
-    """Whether the printed best is ours; numbers other than it are in a picture."""
+    """Sentence on whether the printed best weights are best here, too.
+
+    The paper prints no other numbers.
+    """
     place = max(known, key=lambda p: known[p].mean)
     best, chosen = known[place], known.get(("5", "2.5"))
     if chosen is None:
@@ -111,9 +114,9 @@ def dims(world: World) -> Made:
         for size in sorted({*sizes, *_sizes(summary, ours_of)}, key=int):
             ours = one_start(summary, size, ours_of, 0.5, "acc")
             known = sizes.get(size)
-            said = "–" if known is None else as_printed(known)
+            theirs = "–" if known is None else as_printed(known)
             name = f"{dataset} {size}" if ours_of == dataset else f"{dataset} ({ours_of}) {size}"
-            rows.append([name, said, *both_starts(summary, size, ours_of, 0.5, "acc")])
+            rows.append([name, theirs, *both_starts(summary, size, ours_of, 0.5, "acc")])
             if known is not None and ours is not None and ours_of == dataset:
                 pairs.append(Pair(name, *printed(known), ours))
     heads = ["", "ACC: printed", "one start", "ten"]
@@ -126,49 +129,49 @@ def _sizes(summary: Summary, dataset: str) -> Iterator[str]:
 
 
 def shared(world: World) -> Made:
-    """SSIM by k/d, of complete test samples and of missing views."""
+    """Exhibit of SSIM by k/d, for complete test samples and for missing views."""
     body, sentences, lines = [], [], {}
     for study, dataset, known in (
         ("paper-kd-polymnist", "polymnist", PRINTED["kd"]["polymnist"]),
         ("paper-kd-shapes", "shapes", PRINTED["kd"]["mvshapenet"]),
     ):
         summary, source = world.results.summary(study), numbers.source(world.results, study)
-        found = {k: _likeness(summary, dataset, k) for k in known}
-        if not any(any(cells) for cells in found.values()):
+        cells = {k: _ssim(summary, dataset, k) for k in known}
+        if not any(any(row) for row in cells.values()):
             body.append(source)
             continue
-        rows = [[k, f"{known[k]:.4f}", *(text(c, 4) for c in found[k])] for k in known]
-        body += [f"**{dataset}**\n\n{table(LIKENESS, rows)}", source]
-        lines[dataset] = {k: [c.mean if c else None for c in found[k]] for k in known}
-        sentences.append(_robust(dataset, [found[k] for k in known], list(known.values())))
+        rows = [[k, f"{known[k]:.4f}", *(text(c, 4) for c in cells[k])] for k in known]
+        body += [f"**{dataset}**\n\n{table(SSIM_HEADS, rows)}", source]
+        lines[dataset] = {k: [c.mean if c else None for c in cells[k]] for k in known}
+        sentences.append(_robust(dataset, [cells[k] for k in known], list(known.values())))
     if lines:
         link = world.picture(
-            "paper-kd", "SSIM by k/d", lambda: figures.likeness(lines, LIKENESS[2:])
+            "paper-kd", "SSIM by k/d", lambda: figures.ssim_by_ratio(lines, SSIM_HEADS[2:])
         )
         body.insert(0, link)
     return Made(" ".join(sentences) or NONE, body)
 
 
-def _likeness(summary: Summary, dataset: str, label: str) -> list[Cell | None]:
+def _ssim(summary: Summary, dataset: str, label: str) -> list[Cell | None]:
     scores = ("ssim_all_5", "ssim_missing_1", "ssim_missing_4")
     return [summary.cell(label, dataset, 0.5, score) for score in scores]
 
 
-def _robust(dataset: str, found: Sequence[Sequence[Any]], known: Sequence[float]) -> str:
-    """The claim that k/d matters little; the data are others, so numbers are not compared."""
-    columns = [[c.mean for c in column if c is not None] for column in zip(*found, strict=True)]
-    spans = {LIKENESS[2 + i]: max(c) - min(c) for i, c in enumerate(columns) if len(c) > 1}
+def _robust(dataset: str, rows: Sequence[Sequence[Any]], known: Sequence[float]) -> str:
+    """Sentence on the claim that k/d matters little; the data differ, so numbers do not compare."""
+    columns = [[c.mean for c in column if c is not None] for column in zip(*rows, strict=True)]
+    spans = {SSIM_HEADS[2 + i]: max(c) - min(c) for i, c in enumerate(columns) if len(c) > 1}
     if not spans:
         return f"{dataset}: only one ratio is measured."
     printed_span = max(known) - min(known)
     holds = max(spans.values()) <= max(0.02, printed_span)
-    said = ", ".join(f"{v:.3f} ({k})" for k, v in spans.items())
+    ours = ", ".join(f"{v:.3f} ({k})" for k, v in spans.items())
     measured = max(map(len, columns))
-    some = "" if measured == len(found) else f", for {measured} of {len(found)} ratios,"
+    share = "" if measured == len(rows) else f", for {measured} of {len(rows)} ratios,"
     verdict = "Reproduced" if holds else "Not reproduced"
     return (
-        f"{verdict} on {dataset}{some} in what is claimed, that SSIM "
-        f"hardly depends on k/d: it varies by {said}; in the paper by {printed_span:.3f}. The data "
+        f"{verdict} on {dataset}{share} in what is claimed, that SSIM "
+        f"hardly depends on k/d: it varies by {ours}; in the paper by {printed_span:.3f}. The data "
         "are others: the numbers are not compared."
     )
 

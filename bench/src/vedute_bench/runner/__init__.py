@@ -1,1 +1,1 @@
-"""Studies: planned, run, recorded, tabulated."""
+"""Planning, running and recording of studies."""

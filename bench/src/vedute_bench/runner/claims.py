@@ -1,8 +1,8 @@
-"""Who does which run, where several processes share the work of one file of records.
+"""Claims to runs, so that several processes can share the work of one file of records.
 
-A claim is a small file in the folder <records>.claims: the process that does the run, renewed by a
-thread while it does. One that was not renewed for `LEASE` seconds, or whose process is dead, is
-free. All but `held` is to be called under the lock of the records.
+A claim is a small file in the folder <records>.claims that names the process of a run; a thread
+renews it during the run. A claim that was not renewed for `LEASE` seconds, or whose process is
+dead, is void. Call all functions but `held` under the lock of the records.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from uuid import uuid4
 
 from vedute_bench.runner.lock import locked
 
-LEASE, RENEWAL = 120.0, 10.0  # seconds; clocks of several machines may differ by the rest
+LEASE, RENEWAL = 120.0, 10.0  # seconds; clocks of machines may differ by LEASE - RENEWAL
 
 
 def is_free(records: Path, key: str) -> bool:
-    """Whether nobody does the run with this key."""
+    """Whether no process has a valid claim to the run with this key."""
     path = _path(records, key)
     try:
         age = time.time() - path.stat().st_mtime
@@ -34,14 +34,14 @@ def is_free(records: Path, key: str) -> bool:
 
 
 def deaths(records: Path, key: str) -> int:
-    """How many processes took a run that is free, one after the other, and were killed inside."""
+    """Number of processes in a row that claimed a run, which is free now, and were killed in it."""
     path = _path(records, key)
     before = _holder(path).get("deaths", 0)
     return before + 1 if path.exists() and isinstance(before, int) else 0
 
 
 def take(records: Path, key: str) -> str:
-    """A new claim to a run that is free; returns what `is_mine` knows it by."""
+    """Claim a free run; return the identifier of the claim for `is_mine`."""
     mine, path = uuid4().hex, _path(records, key)
     holder = {"claim": mine, "pid": os.getpid(), "host": _host(), "time": time.time()}
     holder |= {"deaths": deaths(records, key)}
@@ -51,13 +51,13 @@ def take(records: Path, key: str) -> str:
 
 
 def is_mine(records: Path, key: str, claim: str) -> bool:
-    """Not if the lease ran out, as on a machine that slept, and another process took over."""
+    """Whether the claim is still valid: after a suspend, another process may have taken over."""
     return _holder(_path(records, key)).get("claim", claim) == claim
 
 
 @contextmanager
 def held(records: Path, key: str, claim: str) -> Iterator[None]:
-    """Inside, a thread renews a claim, which ends with it; the folder goes with its last claim."""
+    """Renew a claim from a thread and release it at the end; the last claim removes the folder."""
     path, ended = _path(records, key), Event()
 
     def renew() -> None:
@@ -91,7 +91,7 @@ def _holder(path: Path) -> dict[str, object]:
 
 
 def _is_dead(path: Path) -> bool:
-    """Whether the holder was a process of this machine and is none any more."""
+    """Whether the holder was a process of this machine that has ended."""
     holder = _holder(path)
     pid = holder.get("pid")
     if os.name == "nt" or holder.get("host") != _host() or not isinstance(pid, int):
@@ -106,7 +106,7 @@ def _is_dead(path: Path) -> bool:
 
 
 def _host() -> str:
-    """This machine; in a container, which has processes of its own, that one."""
+    """Name of this machine or container, which has its own process ids."""
     with suppress(OSError):
         return f"{platform.node()} {Path('/proc/self/ns/pid').readlink()}"
     return platform.node()

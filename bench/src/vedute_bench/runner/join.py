@@ -1,4 +1,4 @@
-"""Several files of records as one: python -m vedute_bench.runner.join OUT FILE ..."""
+"""Join several files of records: python -m vedute_bench.runner.join OUT FILE ..."""
 
 from __future__ import annotations
 

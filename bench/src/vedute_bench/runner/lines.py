@@ -1,8 +1,7 @@
-"""Files of records: one JSON object a line.
+"""Files of records with one JSON object per line.
 
-Scripts append to `records.jsonl`. What is kept in the repository is `records.jsonl.xz` beside it,
-made by `python -m vedute_bench.runner.pack`; its records come first. A last line that was cut off
-while it was written does not count.
+Scripts append to `records.jsonl`. The repository has `records.jsonl.xz` beside it, made by
+`python -m vedute_bench.runner.pack`; its records come first. An incomplete last line is ignored.
 """
 
 from __future__ import annotations
@@ -30,17 +29,17 @@ def exist(path: Path) -> bool:
 
 
 def raw(path: Path) -> list[bytes]:
-    """The whole lines of a file and of its packed part."""
-    found: list[bytes] = []
+    """Complete lines of a file and of its packed part."""
+    lines: list[bytes] = []
     if packed(path).exists():
-        found += lzma.decompress(plain_file(packed(path)).read_bytes()).split(b"\n")[:-1]
+        lines += lzma.decompress(plain_file(packed(path)).read_bytes()).split(b"\n")[:-1]
     if path.suffix != PACKED and path.exists():
-        found += plain_file(path).read_bytes().split(b"\n")[:-1]
-    return [line for line in found if line.strip()]
+        lines += plain_file(path).read_bytes().split(b"\n")[:-1]
+    return [line for line in lines if line.strip()]
 
 
 def read(path: Path) -> list[Line]:
-    """The objects in a file; none where there is no file."""
+    """Objects in a file; none if there is no file."""
     return [json.loads(line) for line in raw(path)]
 
 
@@ -53,7 +52,7 @@ def write(path: Path, records: Iterable[Line]) -> None:
 
 
 def pack(path: Path, records: Iterable[Line]) -> None:
-    """Replace a file by a packed one: the same records give the same bytes."""
+    """Replace a file with a packed one; equal records give equal bytes."""
     content = lzma.compress(b"".join(map(line, records)), preset=9 | lzma.PRESET_EXTREME)
     with io.atomic_file(packed(path), force=True) as part:
         part.write_bytes(content)

@@ -1,4 +1,4 @@
-"""Locks that are waited for: one process or thread at a time writes a file of records."""
+"""Blocking file locks: only one process or thread writes a file of records."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PAUSE = 0.02  # seconds
 def locked(path: Path) -> Iterator[None]:
     """Hold the lock of `path`, a file that is created if absent.
 
-    A thread that asks for a lock it holds waits forever.
+    The lock is not reentrant: a thread that already holds it waits forever.
     """
     while True:
         with try_lock(path) as acquired:

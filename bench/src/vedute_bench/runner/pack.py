@@ -1,11 +1,11 @@
-"""Pack records: `records.jsonl` and what was packed before become one `records.jsonl.xz`.
+"""Pack records: merge `records.jsonl` into `records.jsonl.xz`.
 
     python -m vedute_bench.runner.pack [FILE ...]    all files of records in results, or these
 
-Of runs of a study the current ones stay: a failure that was repeated goes, and so does what the
-tables leave out since a later run of the same label has other settings or another mask. Of runs
-that name the checksum of their code, as those beside other libraries do, the last one of each
-method, dataset, rate and seed stays. Each record names its commit, or `unknown`.
+Outdated runs of a study are dropped: failures that were repeated, and runs that the tables leave
+out because a later run of the same label has other settings or another mask. Comparisons with
+other libraries record a checksum of their code; only the last record of each method, dataset, rate
+and seed is kept. Each record names its commit, or `unknown`.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ def main(words: Sequence[str]) -> None:
 
 
 def current(known: list[RunRecord]) -> list[RunRecord]:
-    """Records in their order, without those that later ones replace."""
+    """Records in their order, without outdated ones."""
     if all("code" in r and "label" not in r for r in known):
         last = {_place(r): r for r in known}
         return [r for r in known if r is last[_place(r)]]
     if not all("mask" in r and "label" in r for r in known):
-        return known  # of a script, which has keys of its own
+        return known  # records of a script, with other keys
     summary = Summary.of(records.finished(known))
     used = {id(r) for runs in (summary.records, summary.tried) for rs in runs.values() for r in rs}
     done = {plan.key(r) for r in known if id(r) in used}

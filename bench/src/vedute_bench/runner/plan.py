@@ -1,4 +1,4 @@
-"""The runs of a study: what is to be done, how many at once, and how long it will take."""
+"""Runs of a study: which are to be done, how many in parallel, and the remaining time."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ MOST_DEATHS = 3  # then a run is recorded as failed; Dask itself gives up after 
 def plan(
     study: Study, masks: Path, overrides: Mapping[str, Any], known: Iterable[RunRecord] = ()
 ) -> list[Run]:
-    """All runs of a study. Its masks are read from the folder `masks`, or drawn and saved there.
+    """Plan all runs of a study; its masks are read from the folder `masks`, or drawn and saved.
 
-    An override is for the methods that have such a setting. Where a pair of views is to be chosen,
-    those on the best one are planned only when the scores of all pairs are `known`.
+    An override applies to methods with that setting. If a pair of views is to be chosen, runs on
+    the best pair are planned only once the scores of all pairs are `known`.
     """
     for entry in study.entries:  # before any mask is written
         if entry.pair and not methods.find(entry.method).two_views:
@@ -52,23 +52,25 @@ def plan(
 
 
 def applicable(entry: Entry, overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """The overrides that the method of an entry has a setting for."""
+    """Overrides of settings that the method of an entry has."""
     known = {f.name for f in fields(methods.find(entry.method)) if f.init}
     return {k: v for k, v in overrides.items() if k in known}
 
 
 def unfinished(runs: Iterable[Run], known: Iterable[RunRecord], since: int = 0) -> list[Run]:
-    """Those without a record of the same label, data, mask, pair, seed and settings.
+    """Runs without a record of the same label, data, mask, pair, seed and settings.
 
-    Failures among the first records, `since` in number, do not count: they are repeated.
+    Failures among the first `since` records are repeated.
     """
     done = {key(r) for i, r in enumerate(known) if i >= since or "failed" not in r}
     return [run for run in runs if key(asdict(run)) not in done]
 
 
 def lanes(runs: Sequence[Run], jobs: int | None, gpu_jobs: int | None) -> list[Lane[Run]]:
-    """Runs that train go to the GPU, if there is one; the others run beside them on the CPU.
-    Where a joblib backend is set, its workers do all."""
+    """Assign runs with training to a GPU, if there is one, and the others to the CPU in parallel.
+
+    If a joblib backend is set, its workers do all runs.
+    """
     if backends.elsewhere():
         return [Lane(runs, backends.size(), 1)]
     on_gpu = [run for run in runs if _wants_gpu(run)]
@@ -77,19 +79,19 @@ def lanes(runs: Sequence[Run], jobs: int | None, gpu_jobs: int | None) -> list[L
     jobs = jobs or (1 if n <= 2 else min(n // 2, MOST_JOBS))
     gpu_jobs = gpu_jobs or GPU_JOBS
     free = n - jobs if on_cpu else n
-    found = [Lane(on_gpu, gpu_jobs, max(1, free // gpu_jobs)), Lane(on_cpu, jobs, 1)]
-    return [lane for lane in found if lane.tasks]
+    both = [Lane(on_gpu, gpu_jobs, max(1, free // gpu_jobs)), Lane(on_cpu, jobs, 1)]
+    return [lane for lane in both if lane.tasks]
 
 
 def run_all(
     waiting: Sequence[Lane[Run]], masks: Path, out: Path, since: int = 0
 ) -> Iterator[tuple[Run, RunRecord | BaseException | None]]:
-    """Every run with its new record in `out`, as they finish; None if another process does it.
+    """Yield every finished run with its new record in `out`, None if another process does it.
 
     An exception means that there is no record: a worker was killed, or the disk is full.
     """
     jobs = sum(min(lane.jobs, len(lane.tasks)) for lane in waiting)
-    out, masks = out.resolve(), masks.resolve()  # workers may stand in other folders
+    out, masks = out.resolve(), masks.resolve()  # workers may have other working directories
     work = partial(_once, measured=partial(measure, masks=masks, jobs=jobs), out=out, since=since)
     if backends.elsewhere():
         tasks = [run for lane in waiting for run in lane.tasks]
@@ -100,13 +102,13 @@ def run_all(
 
 
 def unclaimed(runs: Iterable[Run], out: Path) -> list[Run]:
-    """Those that no process does."""
+    """Runs that no process has claimed."""
     with locked(out):
         return [run for run in runs if claims.is_free(out, key(asdict(run)))]
 
 
 def time_left(waiting: Iterable[Lane[Run]], known: Sequence[RunRecord]) -> float:
-    """Seconds, from what runs of the same method took, on the same dataset if there were any."""
+    """Estimate the remaining seconds from runs of the same method, if possible on the same data."""
     took: dict[tuple[str, ...], list[float]] = defaultdict(list)
     for r in known:
         for kind in ((r["label"], r["dataset"]), (r["method"],), ()):
@@ -123,7 +125,7 @@ def time_left(waiting: Iterable[Lane[Run]], known: Sequence[RunRecord]) -> float
 def _once(
     run: Run, measured: Callable[[Run], RunRecord], out: Path, since: int
 ) -> RunRecord | None:
-    """Do a run and append its record, unless somebody did, or does: then None."""
+    """Do a run and append its record; None if another process did it or is doing it."""
     name = key(asdict(run))
     with locked(out):
         if not _is_open(run, out, since) or not claims.is_free(out, name):
@@ -147,18 +149,18 @@ def _once(
 def _on_worker(
     shared: tuple[Callable[[Run], RunRecord | None], Path], run: Run
 ) -> RunRecord | None:
-    """The same on a worker, which may be on another machine."""
+    """Do a run on a worker, which may be on another machine."""
     work, out = shared
     if not lines.exist(out):
         raise FileNotFoundError(
-            f"{out} is not there on {platform.node()}; give RECORDS in a folder that all machines "
+            f"{out} does not exist on {platform.node()}; put RECORDS in a folder that all machines "
             "of the engine share"
         )
     return work(run)
 
 
 def _is_open(run: Run, out: Path, since: int) -> bool:
-    """Whether a run is still unfinished; few records are compared in full."""
+    """Whether a run is still unfinished; only records of the same place are compared in full."""
     place = (run.label, run.dataset, run.seed)
     known = [
         r
@@ -168,10 +170,10 @@ def _is_open(run: Run, out: Path, since: int) -> bool:
     return bool(unfinished([run], known))
 
 
-def _asked(
+def _specification(
     entry: Entry, study: Study, dataset: str, truth: Views, overrides: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What an entry of a study asks for on a dataset, for the seed of its searches."""
+    """Fields of the run of an entry on a dataset, with the seed for the search of pairs."""
     mine = applicable(entry, overrides)
     preset = entry.table if entry.preset is None else dataset
     published = "mvp" if entry.method == "paper_mvp" else entry.method
@@ -205,15 +207,15 @@ def _runs_on(
     truth = load(dataset, split, study.files.get(dataset, ""))
     if study.shown_view and study.shown_view not in truth.names:
         raise ValueError(
-            f"the study shows view {study.shown_view!r}, which {dataset} has not; its views are "
-            f"{', '.join(truth.names)}"
+            f"the study shows view {study.shown_view!r}, which {dataset} does not have; its views "
+            f"are {', '.join(truth.names)}"
         )
     samples = dataset if split is None else f"{dataset}-{split}"
     for protocol, rate in study.hidden():
         if study.patterns and truth.shape[1] < patterns.FEWEST_VIEWS.get(protocol, 2):
             continue
         file = f"{samples}-{protocol}-{rate:g}-seed{study.mask_seed}.npz"
-        here: dict[str, Any] = {
+        place: dict[str, Any] = {
             "dataset": dataset,
             "protocol": protocol,
             "rate": rate,
@@ -224,8 +226,8 @@ def _runs_on(
         for entry in study.entries:
             if entry.datasets and dataset not in entry.datasets:
                 continue
-            asked = _asked(entry, study, dataset, truth, overrides)
-            run = Run(**asked, **here, mask=missing.fingerprint(drawn))
+            fields = _specification(entry, study, dataset, truth, overrides)
+            run = Run(**fields, **place, mask=missing.fingerprint(drawn))
             tried = _tried(run, entry, truth, masks)
             yield from tried
             best = _best(tried, done) if tried else run
@@ -235,8 +237,8 @@ def _runs_on(
 
 
 def _tried(run: Run, entry: Entry, truth: Views, masks: Path) -> list[Run]:
-    """A run for each pair of views, where one of them is to be chosen."""
-    found = []
+    """Plan a run per pair of views, if one of the pairs is to be chosen."""
+    runs = []
     for pair in combinations(truth.names, 2) if entry.pair and len(truth.names) > 2 else ():
         one = replace(run, pair=pair, search=True)
         if entry.pair == studies.REDRAW:
@@ -244,14 +246,13 @@ def _tried(run: Run, entry: Entry, truth: Views, masks: Path) -> list[Run]:
             how = run.protocol, run.rate, run.mask_seed
             seen = missing.fingerprint(_mask(masks / file, pick(truth, pair), *how))
             one = replace(one, redraw=True, mask=seen, mask_file=file)
-        found.append(one)
-    return found
+        runs.append(one)
+    return runs
 
 
 def _best(tried: Sequence[Run], done: Mapping[str, RunRecord]) -> Run | None:
-    """The run on the best pair, once there are records of all."""
-    found = [done.get(key(asdict(run))) for run in tried]
-    known = [record for record in found if record is not None]
+    """Run on the best pair, once there are records of all pairs."""
+    known = [done[k] for k in (key(asdict(run)) for run in tried) if k in done]
     pair = best_pair(known) if len(known) == len(tried) else None
     return next((replace(run, search=False) for run in tried if run.pair == pair), None)
 
@@ -263,15 +264,15 @@ def _with_seed(run: Run, seed: int) -> Run:
 def _mask(path: Path, truth: Views, protocol: str, rate: float, seed: int) -> missing.Mask:
     if not path.exists():
         seen = missing.drop_views(truth, rate, seed, protocol).mask.numpy()
-        with io.atomic_file(path, force=True) as part:  # another process may draw the same
+        with io.atomic_file(path, force=True) as part:  # another process may draw the same mask
             missing.save_mask(part, seen, truth.ids, protocol, rate, seed)
     return missing.load_mask(path, truth)
 
 
 def _clusters(entry: Entry, study: Study, truth: Views) -> int | None:
-    """As many as classes; none where neither the task nor the method needs clusters."""
-    asked = study.task == "clustering" or methods.find(entry.method).soft
-    return len(np.unique(truth.y)) if asked and truth.y is not None else None
+    """Number of classes; None if neither the task nor the method needs clusters."""
+    needed = study.task == "clustering" or methods.find(entry.method).soft
+    return len(np.unique(truth.y)) if needed and truth.y is not None else None
 
 
 def _complete(method: str, wanted: Mapping[str, Any]) -> dict[str, Any]:
@@ -280,12 +281,15 @@ def _complete(method: str, wanted: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def key(record: Mapping[str, Any]) -> str:
-    """What identifies a run. Settings at their defaults are left out, so that records stay valid
-    when a method gets a new setting whose default changes nothing."""
+    """Identifier of a run.
+
+    Settings at their defaults are left out, so that records stay valid when a method gets a new
+    setting whose default changes nothing.
+    """
     parts = ("label", "dataset", "rate", "seed", "mask")
-    rest = {"task": "clustering", "pair": None, "drawn": False, "curves": False}
-    rest |= {"protocol": BERNOULLI}
-    first = [record.get(k, v) for k, v in rest.items()]  # where records do not say
+    optional = {"task": "clustering", "pair": None, "drawn": False, "curves": False}
+    optional |= {"protocol": BERNOULLI}  # old records lack some of these
+    first = [record.get(k, v) for k, v in optional.items()]
     changed = recipes.changed(record["method"], record["settings"])
     return json.dumps([*first, *(record[k] for k in parts), changed], sort_keys=True)
 

@@ -1,4 +1,4 @@
-"""Which settings tell runs apart: those that are not at their defaults."""
+"""Settings that distinguish runs: those that differ from their defaults."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 
 from vedute import methods
 
-SEEN = ("verbose", "callbacks")  # settings that only say what is seen of a run
+DISPLAY = ("verbose", "callbacks")  # settings that only control the display of a run
 
 
 @cache
 def defaults(method: str) -> Mapping[str, str]:
-    """Each as JSON; none of a method that this vedute does not have."""
+    """Default settings as JSON; empty for a method that this vedute does not have."""
     if method not in methods.available():
         return {}
     settings = methods.find(method)().get_params(deep=False)
@@ -22,7 +22,7 @@ def defaults(method: str) -> Mapping[str, str]:
 
 
 def changed(method: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a run that are not at their defaults."""
+    """Settings of a run that differ from their defaults."""
     plain = defaults(method)
-    mine = {k: v for k, v in settings.items() if k not in SEEN}
-    return {k: v for k, v in mine.items() if json.dumps(v) != plain.get(k)}
+    relevant = {k: v for k, v in settings.items() if k not in DISPLAY}
+    return {k: v for k, v in relevant.items() if json.dumps(v) != plain.get(k)}

@@ -1,5 +1,7 @@
-"""Records of runs: one JSON line each, appended whole, so that a killed study goes on where it
-was. A run that failed has a record, too: `failed` says why, and no table has it."""
+"""Records of runs, one JSON line each, appended atomically so that a killed study can continue.
+
+A run that failed has a record, too: `failed` gives the reason, and tables leave it out.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +21,12 @@ PAIR_SCORES = ("pair_score", "pair_silhouette")
 
 
 def read(path: Path) -> list[RunRecord]:
-    """The records of all runs that succeeded."""
+    """Read the records of all successful runs."""
     return finished(read_all(path))
 
 
 def read_all(path: Path) -> list[RunRecord]:
-    """All records in a file and in what is packed of it."""
+    """Read all records in a file and in its packed part."""
     if not lines.exist(path):
         raise FileNotFoundError(f"{path} does not exist; `vedute bench` writes such files")
     return [_parse(line, i, path) for i, line in enumerate(lines.raw(path))]
@@ -35,9 +37,9 @@ def finished(records: Iterable[RunRecord]) -> list[RunRecord]:
 
 
 def append(path: Path, record: RunRecord) -> None:
-    """Add a record to the end of a file, on the disk when this returns; under the file's lock.
+    """Append a record and flush it to disk; call this under the file's lock.
 
-    A last line that was cut off is removed first.
+    An incomplete last line is removed first.
     """
     line = lines.line(record)
     whole = plain_file(path).read_bytes().rfind(b"\n") + 1 if path.exists() else 0
@@ -49,7 +51,7 @@ def append(path: Path, record: RunRecord) -> None:
 
 
 def without_nan(record: RunRecord) -> RunRecord:
-    """A record as it is, or, where a score is not finite, the record of a failure."""
+    """Return the record, or the record of a failure if a score is not finite."""
     scores = record["scores"] | {k: record[k] for k in PAIR_SCORES if k in record}
     wrong = [name for name, value in scores.items() if not math.isfinite(value)]
     if not wrong:
@@ -59,9 +61,9 @@ def without_nan(record: RunRecord) -> RunRecord:
 
 
 def best_pair(records: Iterable[RunRecord]) -> tuple[str, str] | None:
-    """The pair of views with the highest score of those that were tried; None where none was.
+    """Pair of views with the highest score, or None without scores.
 
-    Of equal ones, that with the largest silhouette; old records have none.
+    Ties are broken by the silhouette, which old records lack.
     """
     tried = [
         (-r["pair_score"], -r.get("pair_silhouette", 0.0), tuple(r["pair"]))
@@ -77,5 +79,5 @@ def _parse(line: bytes, i: int, path: Path) -> RunRecord:
     except (ValueError, RecursionError):
         record = None
     if not isinstance(record, dict) or "scores" not in record:
-        raise ValueError(f"line {i + 1} of {path} is no record; `vedute bench` writes them")
+        raise ValueError(f"line {i + 1} of {path} is not a record; `vedute bench` writes them")
     return record

@@ -1,33 +1,57 @@
-"""One run: fit, score, and record everything that is needed to do it again.
+"""One run: fit, score, and record everything that is needed to repeat it.
 
-A record has what was asked (`Run`), the rates of its mask, versions, device, threads, and
+A record has the fields of `Run`, the rates of its mask, versions, device, threads, and
 
-    commit          of the code, with -dirty where it was changed since; unknown where nobody knows
-    seconds, wall   of `fit`, and of the whole run; jobs: how many runs there were at once
-    steps           of training, if there was any
-    parameters      of its networks, if there are any
-    settled         settings that the fit had in place of those passed, as MVP's for images
-    scores          clustering: acc nmi ari of `labels_` in percent, kmeans_* where these have
-                    another rule, one_start_* of k-means from one start, as papers have it;
-                    error of hidden views; coverage of 90 % intervals in percent,
-                    crps of the distributions that these are of, in standard deviations
-                    generation: those of `cross_view`, _1 from one given view, _2 from two, ...,
-                    generated_coherence of samples from nothing, bits of `likelihood` per entry,
-                    hidden_ssim and hidden_error of views hidden from training, of MVP
-                    own_ssim_given or fused_ssim_given by the rule that it does not have,
-                    classifier_* of real images,
-                    mean_* and nearest_* of what needs no model;
-                    in percent, but ssim
-    pair_score      of a search: stability of the clusters of this pair of views, or, where masks
-                    are redrawn, their accuracy; pair_silhouette: by which equal pairs are told
-                    apart, where no labels are
-    history         of a study with `curves`: the step of every epoch, and each term of its loss
-    subsets         generation: the scores of each subset, evaluated in `evaluation` seconds
-    shown           generation: the file in `pictures` of images inferred from `shown_view`
-    failed          why there are no scores, where the run ended in an error or a score was NaN
+    commit          Commit of the code, or unknown; with -dirty if the code was changed.
 
-Generation runs keep classifiers and floors, which other runs use again, in folders beside the
-masks, and pictures of their own: a sheet, images for `method_grid`, of MVP a latent traversal.
+    seconds, wall   Time of `fit` and of the whole run; jobs: number of runs in parallel.
+
+    steps           Training steps, if any.
+
+    parameters      Number of weights of its networks, if any.
+
+    settled         Settings that the fit replaced, such as those of MVP for images.
+
+    scores          See below; in percent, except for SSIM, errors and bits.
+
+    pair_score      For a search of a pair of views: stability of its clusters, or their accuracy if
+                    masks are redrawn. Without labels, pair_silhouette breaks ties.
+
+    history         For a study with `curves`: the step of every epoch, and the terms of its loss.
+
+    subsets         Generation: scores of each subset of views, evaluated in `evaluation` seconds.
+
+    shown           Generation: file in `pictures` with images inferred from `shown_view`.
+
+    failed          Reason why there are no scores: an error, or a score was NaN.
+
+Scores of clustering:
+
+    acc nmi ari     Scores of `labels_`; kmeans_*: those of k-means, if `labels_` has another rule;
+                    one_start_*: those of k-means from one start, as in papers.
+
+    error           Error of hidden views; coverage: that of 90 % intervals; crps: the score of the
+                    predictive distributions, in standard deviations.
+
+Scores of generation:
+
+    *_1, *_2, ...            Scores of `cross_view` from one given view, from two, ...
+
+    generated_coherence      Coherence of unconditional samples.
+
+    bits                     `likelihood` per entry.
+
+    hidden_ssim, _error      Quality of views hidden from training.
+
+    own_ssim_given,          SSIM of MVP's given views if they are decoded by the other rule.
+    fused_ssim_given
+
+    classifier_*             Accuracy on real images.
+
+    mean_*, nearest_*        Baselines without a model.
+
+Generation runs cache classifiers and baselines for other runs in folders beside the masks. They
+also write pictures: a contact sheet, images for `method_grid`, and for MVP a latent traversal.
 """
 
 from __future__ import annotations
@@ -72,15 +96,15 @@ from vedute_bench.runner import samples, workers
 from vedute_bench.runner.records import BERNOULLI, RunRecord
 
 INTERVAL = 0.9
-WEIGHED = 1000  # samples whose likelihood is estimated
-WATCHED = 4000  # training samples whose hidden views are compared
-LONGEST_NAME = 200  # bytes of a file name, without its ending
-SPLIT: Mapping[str, str] = {"generation": "train"}  # of the tasks that are not fitted on all
+LIKELIHOOD_SAMPLES = 1000  # samples whose likelihood is estimated
+HIDDEN_SAMPLES = 4000  # training samples whose hidden views are compared
+LONGEST_NAME = 200  # bytes of a file name, without its suffix
+SPLIT: Mapping[str, str] = {"generation": "train"}  # for tasks that are fitted on a split
 
 
 @dataclass(frozen=True)
 class Run:
-    """One fit. settings: all that its estimator has; overrides: those that the user changed."""
+    """One fit. settings: all of the estimator's; overrides: those that the user changed."""
 
     study: str
     label: str
@@ -97,13 +121,13 @@ class Run:
     settings: Mapping[str, Any]
     task: str = "clustering"
     judges: tuple[str, ...] = ()
-    shown_view: str = ""  # the view of which images are kept; none: no images
+    shown_view: str = ""  # the view whose images are stored, if any
     drawn: bool = False  # judge images from a draw of the posterior as well
     curves: bool = False  # record the terms of the loss by epoch
     pair: tuple[str, str] | None = None  # which two views, for a method that takes two
     redraw: bool = False  # the mask is the pair's own
     search: bool = False  # one of all pairs, to choose one
-    file: str = ""  # of a dataset of the user's own
+    file: str = ""  # path of the user's own dataset
 
     def __str__(self) -> str:
         views = "" if self.pair is None else f" ({' + '.join(self.pair)})"
@@ -112,7 +136,7 @@ class Run:
 
 
 def measure(run: Run, masks: Path, jobs: int) -> RunRecord:
-    """The record of a run; masks: the folder; jobs: how many runs there are at once."""
+    """Fit, score and return the record; masks: their folder; jobs: number of parallel runs."""
     start = perf_counter()
     truth = load(run.dataset, SPLIT.get(run.task), run.file)
     truth = pick(truth, run.pair) if run.pair and run.redraw else truth
@@ -124,7 +148,7 @@ def measure(run: Run, masks: Path, jobs: int) -> RunRecord:
         model.set_params(pair=run.pair)
     before = perf_counter()
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "the views form groups")  # a study wants it so
+        warnings.filterwarnings("ignore", "the views form groups")  # intended by the study
         model.fit(views)
     seconds = perf_counter() - before
     if run.task == "generation":
@@ -152,89 +176,91 @@ def measure(run: Run, masks: Path, jobs: int) -> RunRecord:
 
 
 def _curves(history: Sequence[Record]) -> dict[str, list[float]]:
-    """Steps and terms by epoch; a term that a stage has not is 0 there."""
+    """Steps and loss terms by epoch; terms that a stage lacks are 0."""
     names = list(dict.fromkeys(name for epoch in history for name in epoch["terms"]))
     terms = {k: [float(f"{e['terms'].get(k, 0):.5g}") for e in history] for k in names}
     return {"step": [e["step"] for e in history], **terms}
 
 
 def failure(run: Run, error: Exception) -> RunRecord:
-    """The record of a run that ended in an error."""
+    """Make the record of a run that ended in an error."""
     message = " ".join(str(error).split()) or type(error).__name__
     return {**asdict(run), **code(), "scores": {}, "failed": message}
 
 
 def _scores(model: Estimator, truth: Views, views: Views, seed: int) -> dict[str, float]:
-    found: dict[str, float] = {}
+    scores: dict[str, float] = {}
     if truth.y is not None:
-        found |= _percent(truth.y, model.labels_)
+        scores |= _percent(truth.y, model.labels_)
         if not hasattr(model, "centers_"):  # the labels are not k-means'
             kmeans = KMeans(model.n_clusters, n_init=10, random_state=seed)
             second = _percent(truth.y, kmeans.fit_predict(model.embedding_))
-            found |= {f"kmeans_{k}": v for k, v in second.items()}
+            scores |= {f"kmeans_{k}": v for k, v in second.items()}
         z = model.embedding_
-        middles = clustering.centers(z, len(np.unique(truth.y)), seed, starts=1)
-        once = _percent(truth.y, clustering.nearest(z, middles))
-        found |= {f"one_start_{k}": v for k, v in once.items()}
+        centers = clustering.centers(z, len(np.unique(truth.y)), seed, starts=1)
+        once = _percent(truth.y, clustering.nearest(z, centers))
+        scores |= {f"one_start_{k}": v for k, v in once.items()}
     hidden = (truth.mask & ~views.mask).numpy()
     if model.generative and hidden.any():
         true = list(io.of_views(truth).views.values())
         imputed = model.impute(views, interval=INTERVAL)
         mean, low, high = ([x.numpy() for x in end.x] for end in imputed)
-        found["error"] = scoring.imputation_error(true, mean, hidden)
-        found["coverage"] = 100 * scoring.coverage(true, low, high, hidden)
-        found["crps"] = scoring.crps(true, mean, low, high, hidden, INTERVAL)
-    return found
+        scores["error"] = scoring.imputation_error(true, mean, hidden)
+        scores["coverage"] = 100 * scoring.coverage(true, low, high, hidden)
+        scores["crps"] = scoring.crps(true, mean, low, high, hidden, INTERVAL)
+    return scores
 
 
 def _pair_score(model: Estimator, truth: Views, views: Views) -> dict[str, float]:
-    """How good a pair is: as `BestPair` judges without labels, or by labels as papers do."""
+    """Score a pair of views: without labels as in `BestPair`, or by labels as in papers."""
     if isinstance(model, best_pair.BestPair):
         both = views.mask[:, list(model.chosen())].all(1).numpy()
-        found = best_pair.cluster_quality(model.embedding_[both], model.n_clusters, model.seed_)
-        return dict(zip(("pair_score", "pair_silhouette"), found, strict=True))
+        quality = best_pair.cluster_quality(model.embedding_[both], model.n_clusters, model.seed_)
+        return dict(zip(("pair_score", "pair_silhouette"), quality, strict=True))
     assert truth.y is not None
     return {"pair_score": round(scoring.clustering_accuracy(truth.y, model.labels_), 5)}
 
 
 def _generation(model: Estimator, real: Views, views: Views, run: Run, folder: Path) -> RunRecord:
-    """Scores of views inferred in the test split, of two floors; pictures."""
+    """Score views inferred in the test split and the baselines, and write pictures."""
     start = perf_counter()
     test = load(run.dataset, "test")
     device = cross_view.device_of(model)
     judges = classifiers.judges(run.judges, real, test, device, folder / "classifiers")
     judged = perf_counter()
     predictor = cross_view.by_model(model, run.drawn)
-    found = cross_view.evaluate(predictor, cross_view.enter(model, test), judges)
+    evaluation = cross_view.evaluate(predictor, cross_view.enter(model, test), judges)
     seconds = perf_counter() - judged
-    scores = _by_size("", found) | {f"classifier_{j.name}": j.accuracy for j in judges}
+    scores = _by_size("", evaluation) | {f"classifier_{j.name}": j.accuracy for j in judges}
     if isinstance(model, NeuralEstimator) and model.generates:
-        asked = (judge for judge in judges if judge.name == "coherence")
-        scores |= {f"generated_{j.name}": cross_view.agreement(model, j) for j in asked}
+        coherence = (judge for judge in judges if judge.name == "coherence")
+        scores |= {f"generated_{j.name}": cross_view.agreement(model, j) for j in coherence}
         scores |= _bits(model, real, test)
     kept: RunRecord = {}
     if model.generative:
-        some = (cross_view.enter(model, v[:WATCHED]) for v in (real, views))
-        scores |= cross_view.hidden_in_training(predictor, *some)
+        training = (cross_view.enter(model, v[:HIDDEN_SAMPLES]) for v in (real, views))
+        scores |= cross_view.hidden_in_training(predictor, *training)
         scores |= _other_rule(model, cross_view.enter(model, test))
         scores |= _floors(run.dataset, real, test, device, folder / "floors")
         kept = _pictures(model, test, judges[0] if judges else None, run, folder / "pictures")
     return {
         "classifying": round(judged - start, 4),
         "evaluation": round(seconds, 4),
-        "scores": _rounded({k: v if _is_plain(k) else 100 * v for k, v in scores.items()}),
-        "subsets": json.loads(json.dumps(found.subsets), parse_float=lambda s: round(float(s), 5)),
+        "scores": _rounded({k: 100 * v if _is_share(k) else v for k, v in scores.items()}),
+        "subsets": json.loads(
+            json.dumps(evaluation.subsets), parse_float=lambda s: round(float(s), 5)
+        ),
         **kept,
     }
 
 
-def _is_plain(score: str) -> bool:
-    """Whether a score is no share."""
-    return "ssim" in score or score in ("bits", "hidden_error")
+def _is_share(score: str) -> bool:
+    """Whether a score is recorded in percent."""
+    return "ssim" not in score and score not in ("bits", "hidden_error")
 
 
 def _other_rule(model: Estimator, test: Views) -> dict[str, float]:
-    """Of MVP, SSIM of given views where they are decoded by the other rule, on the same weights."""
+    """SSIM of MVP's given views if the same weights decode them by the other rule."""
     if not isinstance(model, MVP):
         return {}
     alone = getattr(model, "observed", "fused") == "own"
@@ -242,30 +268,30 @@ def _other_rule(model: Estimator, test: Views) -> dict[str, float]:
     twin, network = copy(model), copy(model.fitted_model())
     network.decode = MethodType(rule, network)  # type: ignore[assignment]
     twin.model_ = network
-    found = cross_view.evaluate(cross_view.by_model(twin), test, [])
-    return {f"{other}_ssim_given_{n}": s["ssim_given"] for n, s in found.sizes.items()}
+    evaluation = cross_view.evaluate(cross_view.by_model(twin), test, [])
+    return {f"{other}_ssim_given_{n}": s["ssim_given"] for n, s in evaluation.sizes.items()}
 
 
 def _bits(model: NeuralEstimator, real: Views, test: Views) -> dict[str, float]:
-    """Bits per entry of some test samples, where codes have a density."""
+    """Bits per entry of some test samples, if latent codes have a density."""
     codes = densities.of(model.fitted_model())
     if codes is None:
         return {}
-    learned, new = (cross_view.enter(model, views[:WEIGHED]) for views in (real, test))
-    kinds = [view.likelihood for view in model.views_]
-    return {"bits": likelihood.bits_per_entry(codes, kinds, learned, new)}
+    learned, new = (cross_view.enter(model, views[:LIKELIHOOD_SAMPLES]) for views in (real, test))
+    likelihoods = [view.likelihood for view in model.views_]
+    return {"bits": likelihood.bits_per_entry(codes, likelihoods, learned, new)}
 
 
 def _floors(
     dataset: str, real: Views, test: Views, device: torch.device, folder: Path
 ) -> dict[str, float]:
-    """SSIM of what needs no model: made once for a dataset, then read from the folder."""
+    """SSIM of baselines without a model, computed once per dataset and cached in the folder."""
     path, data = folder / f"{dataset}.json", _fingerprint(real, test)
     try:
         known = json.loads(path.read_text(encoding="utf-8"))
         if known["data"] == data:
             return dict(known["scores"])
-    except (OSError, ValueError, KeyError, TypeError):  # not there, or damaged: made again
+    except (OSError, ValueError, KeyError, TypeError):  # absent or damaged: computed again
         pass
     real, test = real.to(device), test.to(device)
     mean = cross_view.evaluate(cross_view.by_mean(real), test, [])
@@ -277,22 +303,23 @@ def _floors(
 
 
 def _fingerprint(real: Views, test: Views) -> str:
-    """Sixteen hex digits of the sizes and first samples of both splits."""
+    """Sixteen hex digits from the sizes and first samples of both splits."""
     digest = hashlib.sha256(repr([real.shape, test.shape]).encode())
     for x in (*real[:1000].x, *test[:1000].x):
         digest.update(x.contiguous().numpy().data)
     return digest.hexdigest()[:16]
 
 
-def _by_size(prefix: str, found: cross_view.Evaluation) -> dict[str, float]:
-    """coherence_all_1: from one view, _2: from two, ..."""
-    return {f"{prefix}{k}_{n}": v for n, scores in found.sizes.items() for k, v in scores.items()}
+def _by_size(prefix: str, evaluation: cross_view.Evaluation) -> dict[str, float]:
+    """Scores with the number of given views: coherence_all_1 from one view, _2 from two, ..."""
+    sizes = evaluation.sizes.items()
+    return {f"{prefix}{k}_{n}": v for n, scores in sizes for k, v in scores.items()}
 
 
 def _pictures(
     model: Estimator, test: Views, judge: Judge | None, run: Run, folder: Path
 ) -> RunRecord:
-    """A sheet; a latent traversal; a file for `method_grid`, which the record names."""
+    """Write a sheet, a latent traversal, and a file for `method_grid`, which the record names."""
     name = _file(run)
     shown = test.names.index(run.shown_view) if run.shown_view else None
     _save(folder / f"{name}.png", samples.sheet(model, test, judge))
@@ -312,7 +339,7 @@ def _save(path: Path, picture: contact_sheet.Bytes) -> None:
 
 
 def _file(run: Run) -> str:
-    """Its own for every label, dataset, rate, seed and change by the user."""
+    """File name that is unique for the label, dataset, rate, seed and overrides."""
     changes = "".join(f" {k}={v}" for k, v in run.overrides.items())
     name = re.sub(r"[^\w.+-]+", "-", f"{run}{changes}").lstrip(".")
     if len(name.encode()) <= LONGEST_NAME:
@@ -329,46 +356,46 @@ def _percent(y: io.Array, labels: io.Array) -> dict[str, float]:
 
 
 def code() -> RunRecord:
-    """Which releases and which commit a run is made with."""
+    """Releases and commit with which a run is made."""
     packages = {"torch": "torch", "numpy": "numpy", "sklearn": "scikit-learn"}
-    found = {"vedute": __version__, "python": platform.python_version()}
-    found |= {name: version(package) for name, package in packages.items()}
-    return {"versions": found, "commit": commit()}
+    versions = {"vedute": __version__, "python": platform.python_version()}
+    versions |= {name: version(package) for name, package in packages.items()}
+    return {"versions": versions, "commit": commit()}
 
 
 @cache
 def commit() -> str:
-    """Of the checkout that the package lies in; where there is none, VEDUTE_COMMIT."""
+    """Commit of the checkout that contains the package; without a checkout, VEDUTE_COMMIT."""
     try:
-        _git("ls-files", "--error-unmatch", "__init__.py")  # not of a project that we lie in
+        _git("ls-files", "--error-unmatch", "__init__.py")  # fails in another project's checkout
         return _git("rev-parse", "HEAD") + ("-dirty" if _git("status", "--porcelain", ".") else "")
     except (OSError, subprocess.SubprocessError):
         return os.environ.get("VEDUTE_COMMIT") or "unknown"
 
 
 def _git(*words: str) -> str:
-    """What git says in the folder of the package."""
-    where = Path(__file__).parents[1]
+    """Output of git in the folder of the package."""
+    folder = Path(__file__).parents[1]
     done = subprocess.run(
-        ["git", *words], cwd=where, capture_output=True, text=True, check=True, timeout=30
+        ["git", *words], cwd=folder, capture_output=True, text=True, check=True, timeout=30
     )
     return done.stdout.strip()
 
 
-def _inside(model: Estimator) -> NeuralEstimator | None:
-    """What has networks, if anything has."""
-    inside = next(iter(model.parts()), model)
-    return inside if isinstance(inside, NeuralEstimator) else None
+def _neural(model: Estimator) -> NeuralEstimator | None:
+    """Estimator with the networks, if there are any."""
+    part = next(iter(model.parts()), model)
+    return part if isinstance(part, NeuralEstimator) else None
 
 
 def _weights(model: Estimator) -> list[torch.Tensor]:
-    inside = _inside(model)
-    return [] if inside is None else list(inside.model_.parameters())
+    neural = _neural(model)
+    return [] if neural is None else list(neural.model_.parameters())
 
 
 def _settled(model: Estimator) -> Record:
-    inside = _inside(model)
-    return {} if inside is None else inside.decided()
+    neural = _neural(model)
+    return {} if neural is None else neural.decided()
 
 
 def _parameters(model: Estimator) -> int | None:
@@ -384,22 +411,22 @@ def _device(model: Estimator) -> str:
 
 @cache
 def load(dataset: str, split: str | None = None, file: str = "") -> Views:
-    """A dataset by its name, or what a file of the user's own holds."""
+    """Load a dataset by its name, or the user's own file."""
     if file:
         if split is not None:
-            raise ValueError(f"{file} has no parts to train and to test; a study of generation has")
+            raise ValueError(f"{file} has no train and test splits, which generation needs")
         return io.enter(io.read(file)).views
     return datasets.load(dataset) if split is None else datasets.load(dataset, split)
 
 
 def pick(views: Views, names: Sequence[str]) -> Views:
-    """Some of the views, by name."""
+    """Select views by name."""
     return views.pick(*(views.names.index(name) for name in names))
 
 
 @cache
 def _warm_up(method: str, device: Any) -> None:
-    """A first fit, not timed, which loads libraries and sets up the device."""
+    """Make a first fit, not timed, which loads libraries and sets up the device."""
     cls = methods.find(method)
     wanted = {"steps": 2, "warmup": 2, "pretrain": 2, "device": device}
     few: Any = {f.name: wanted[f.name] for f in fields(cls) if f.name in wanted}

@@ -1,4 +1,4 @@
-"""Inferred images for contact sheets: a few samples, or a latent traversal."""
+"""Inferred images for contact sheets: a few samples or a latent traversal."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from vedute_bench.generation import cross_view
 from vedute_bench.generation.classifiers import Judge
 from vedute_bench.summaries.method_grid import Shown
 
-CLASSES, EACH = 10, 2  # of which, and of each of which, `shown` has samples
+CLASSES, PER_CLASS = 10, 2  # numbers of classes and of samples per class in `shown`
 
 
 @torch.no_grad()
@@ -29,18 +29,18 @@ def infer(
     given: Sequence[int],
     judge: Judge | None = None,
 ) -> tuple[Array, Array]:
-    """All views of the samples `rows`, each from the one view that `given` names.
+    """Infer all views of the samples `rows` from one given view per sample.
 
-    Images (B, 1 + L, C, H, W) in bytes: what was given, then every view as decoded from it; and
-    which of them a judge did not accept, (B, 1 + L).
+    Returns images (B, 1 + L, C, H, W) of bytes, the given view and then all views decoded from it,
+    and flags (B, 1 + L) of images that the judge rejects.
     """
     at = torch.tensor(list(rows))
     samples = cross_view.enter(estimator, test[at]).bare()
     hidden = torch.ones(samples.shape, dtype=torch.bool)
     hidden[range(len(at)), list(given)] = False
     decoded = cross_view.by_model(estimator)(samples.hide(hidden)).images
-    shown = torch.stack([samples.x[v][i] for i, v in enumerate(given)])
-    images = torch.stack([shown, *map(_bytes, decoded)], dim=1)
+    inputs = torch.stack([samples.x[v][i] for i, v in enumerate(given)])
+    images = torch.stack([inputs, *map(_bytes, decoded)], dim=1)
     wrong = torch.zeros(images.shape[:2], dtype=torch.bool)
     for v, image in enumerate(decoded):
         if judge is not None:
@@ -49,7 +49,7 @@ def infer(
 
 
 def sheet(estimator: Estimator, test: Views, judge: Judge | None = None) -> contact_sheet.Bytes:
-    """The first sample of each class, all views from one: from the first, the second, ..."""
+    """Contact sheet of the first sample per class, each inferred from another given view."""
     rows = firsts(test, 1)
     given = [i % test.shape[1] for i in range(len(rows))]
     images, wrong = infer(estimator, test, rows, given, judge)
@@ -57,26 +57,29 @@ def sheet(estimator: Estimator, test: Views, judge: Judge | None = None) -> cont
 
 
 def shown(estimator: Estimator, test: Views, view: int, judge: Judge | None = None) -> Shown:
-    """The first samples of some classes, all views from this one."""
-    rows = firsts(test, EACH)[: CLASSES * EACH]
+    """Infer all views of the first samples of some classes from the given view."""
+    rows = firsts(test, PER_CLASS)[: CLASSES * PER_CLASS]
     images, wrong = infer(estimator, test, rows, [view] * len(rows), judge)
     truth = np.stack([x[rows].numpy() for x in test.x], axis=1)
     classes = np.asarray(test.y)[rows]
     return Shown(images, wrong, truth, classes, np.array(test.names), test.names[view])
 
 
-def firsts(test: Views, each: int) -> list[int]:
-    """The rows of the first samples of every class, class by class."""
+def firsts(test: Views, per_class: int) -> list[int]:
+    """Row numbers of the first samples of every class, class by class."""
     y = np.asarray(test.y)
-    return [int(i) for k in np.unique(y) for i in np.flatnonzero(y == k)[:each]]
+    return [int(i) for k in np.unique(y) for i in np.flatnonzero(y == k)[:per_class]]
 
 
 @torch.no_grad()
 def traverse(
     estimator: NeuralEstimator, view: int, axes: int = 6, steps: int = 9, reach: float = 2.5
 ) -> Array:
-    """A view decoded along the principal axes of the posteriors of training samples, from -reach to
-    +reach standard deviations: (axes, steps, C, H, W) in bytes. MVP only, which keeps them."""
+    """Decode a view along principal axes of MVP's posteriors of training samples.
+
+    The steps go from -reach to +reach standard deviations: (axes, steps, C, H, W) in bytes. Only
+    MVP keeps its posteriors.
+    """
     model = estimator.fitted_model()
     if not isinstance(model, MVPModel):
         raise TypeError(f"{type(estimator).__name__} keeps no posteriors to traverse; use MVP")
@@ -87,14 +90,14 @@ def traverse(
 
 
 def walk(points: Tensor, axes: int, steps: int, reach: float) -> Tensor:
-    """From the mean of points (n, D) along their principal axes, (axes, steps, D)."""
+    """Steps from the mean of points (n, D) along their principal axes: (axes, steps, D)."""
     rows = points.double()
     mean = rows.mean(0)
     _, widths, vectors = torch.linalg.svd(rows - mean, full_matrices=False)
     moves = (vectors * (widths / len(rows) ** 0.5)[:, None])[:axes]  # one deviation each
     stride = torch.linspace(-reach, reach, steps, dtype=rows.dtype, device=rows.device)
-    found: Tensor = mean + stride[None, :, None] * moves[:, None]
-    return found.to(points)
+    path: Tensor = mean + stride[None, :, None] * moves[:, None]
+    return path.to(points)
 
 
 def _bytes(images: Tensor) -> Tensor:

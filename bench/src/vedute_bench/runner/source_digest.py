@@ -1,5 +1,7 @@
-"""Which code a result comes from, in sixteen hex digits. Comments, docstrings and layout do not
-count, nor does the release of Python."""
+"""Checksum of the code behind a result, in sixteen hex digits.
+
+It does not depend on comments, docstrings, layout or the release of Python.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +16,13 @@ import vedute
 from vedute import methods
 
 ROOT = Path(vedute.__file__).parents[1]
-ROOMS = ("data", "metrics", "nn", "training", "estimators", "methods")  # what learning depends on
+ROOMS = ("data", "metrics", "nn", "training", "estimators", "methods")  # what fits depend on
 DEFINED = (ast.Module, ast.ClassDef, ast.FunctionDef)
 
 
 @cache
 def of_method(name: str) -> str:
-    """Of a method's file and all that it imports; a method named in it counts as imported."""
+    """Checksum of a method's module and all its imports, including methods it refers to by name."""
     todo, done = [methods.homes()[name]], set[str]()
     if methods.find(name).two_views:
         todo.append("vedute.methods.best_pair")
@@ -33,7 +35,7 @@ def of_method(name: str) -> str:
 
 
 def of_function(function: str, file: Path, others: tuple[str, ...]) -> str:
-    """Of a file without the functions `others`, its own excepted."""
+    """Checksum of a function's file without the functions `others`."""
     tree = ast.parse(file.read_text(encoding="utf-8"))
     apart = set(others) - {function}
     tree.body = [s for s in tree.body if getattr(s, "name", None) not in apart]
@@ -41,7 +43,7 @@ def of_function(function: str, file: Path, others: tuple[str, ...]) -> str:
 
 
 def dump(node: Any) -> str:
-    """A syntax tree as text: types and fields, without docstrings and empty fields."""
+    """Text of a syntax tree: types and fields, without docstrings and empty fields."""
     if isinstance(node, list):
         return f"[{','.join(map(dump, node))}]"
     if not isinstance(node, ast.AST):
@@ -56,14 +58,14 @@ def dump(node: Any) -> str:
 
 
 def _joined(pieces: list[ast.expr]) -> list[Any]:
-    """The text of an f-string in as few pieces as there are."""
-    found: list[Any] = [""]
+    """Pieces of an f-string with adjacent text joined."""
+    joined: list[Any] = [""]
     for piece in pieces:
         if isinstance(piece, ast.Constant):
-            found[-1] += piece.value
+            joined[-1] += piece.value
         else:
-            found += [piece, ""]
-    return found
+            joined += [piece, ""]
+    return joined
 
 
 @cache
@@ -78,7 +80,7 @@ def _file(module: str) -> Path:
 
 @cache
 def _needed(module: str) -> list[str]:
-    """The modules of these rooms that a module imports, wherever it does."""
+    """Modules in `ROOMS` that a module imports, at its top or in functions."""
     return [m for m in _named(module) if m.split(".")[1:2] and m.split(".")[1] in ROOMS]
 
 

@@ -1,6 +1,8 @@
-"""Many tasks in a few processes: outcomes come as they finish, and a task that fails ends no
-other. Ctrl-C ends all at once (inside a fit it would only end the training, early), and so does a
-signal to the first process alone."""
+"""Many tasks in a few processes, with outcomes in the order in which they finish.
+
+A task that fails does not affect the others. Ctrl-C ends all tasks at once (inside a fit it would
+only stop the training early), and so does a signal to the parent process.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +25,11 @@ from vedute.scale.backends import cores as cores
 T = TypeVar("T")
 R = TypeVar("R")
 ENDING = (signal.SIGINT, signal.SIGTERM)
-GRACE = 5.0  # seconds for what cannot be interrupted
+GRACE = 5.0  # seconds for code that cannot be interrupted
 
 
 class Lane(NamedTuple, Generic[T]):
-    """Tasks that share a few processes, which have so many threads each."""
+    """Tasks that share `jobs` processes with `threads` threads each."""
 
     tasks: Sequence[T]
     jobs: int
@@ -37,14 +39,14 @@ class Lane(NamedTuple, Generic[T]):
 def outcomes(
     work: Callable[[T], R], lanes: Sequence[Lane[T]]
 ) -> Iterator[tuple[T, R | BaseException]]:
-    """Each task with what `work` made of it, or with the exception it raised.
+    """Yield each task with the result of `work`, or with the exception that it raised.
 
-    All lanes at once, in new processes; `work` must be a function of a module.
+    All lanes run in parallel, in new processes; `work` must be picklable.
     """
     pools: list[ProcessPoolExecutor] = []
     tasks: dict[Future[R], T] = {}
     processes = get_context("spawn")
-    theirs, ours = processes.Pipe(duplex=False)  # nothing is sent: closed, workers end
+    theirs, ours = processes.Pipe(duplex=False)  # nothing is sent; workers end when it is closed
     try:
         for lane in (lane for lane in lanes if lane.tasks):
             jobs = min(lane.jobs, len(lane.tasks))
@@ -66,7 +68,7 @@ def outcomes(
 def outcomes_here(
     work: Callable[[T], R], tasks: Sequence[T]
 ) -> Iterator[tuple[T, R | BaseException]]:
-    """The same in this process, one after the other."""
+    """Yield the same outcomes, computed sequentially in this process."""
     for task in tasks:
         outcome: R | BaseException
         try:
@@ -87,9 +89,11 @@ def cpu_name() -> str:
     return names[0] if names else platform.processor() or platform.machine()
 
 
-def begin(threads: int, told: Connection | None = None) -> None:
-    """In a new process: as many threads as it may have; it ends when its parent does, or when the
-    other end of `told` is closed."""
+def begin(threads: int, parent_pipe: Connection | None = None) -> None:
+    """Set up a worker: limit its threads, and end it with its parent.
+
+    It also ends when the other end of `parent_pipe` is closed.
+    """
     for kind in ("OMP", "OPENBLAS", "MKL"):  # for libraries that are loaded later
         os.environ[f"{kind}_NUM_THREADS"] = str(threads)
     import torch
@@ -99,14 +103,14 @@ def begin(threads: int, told: Connection | None = None) -> None:
     threadpool_limits(threads)
     for number in ENDING:
         signal.signal(number, _exit_once)
-    Thread(target=_follow, args=(told,), daemon=True).start()
+    Thread(target=_end_with_parent, args=(parent_pipe,), daemon=True).start()
 
 
-def _follow(told: Connection | None) -> None:
+def _end_with_parent(parent_pipe: Connection | None) -> None:
     parent = parent_process()
-    ends = [None if parent is None else parent.sentinel, told]
+    ends = [None if parent is None else parent.sentinel, parent_pipe]
     connection.wait([end for end in ends if end is not None])
-    os.kill(os.getpid(), signal.SIGTERM)  # a run lets go of its claim
+    os.kill(os.getpid(), signal.SIGTERM)  # a run releases its claim
     sleep(GRACE)
     os._exit(1)
 
@@ -116,7 +120,7 @@ class _EndedError(SystemExit):
 
 
 def _or_end(work: Callable[[T], R], task: T) -> R:
-    """In a worker: a signal is no outcome of a task, after which the next would begin."""
+    """Do a task, or end this worker after a signal, so that it does not begin the next task."""
     try:
         return work(task)
     except _EndedError:
@@ -125,7 +129,7 @@ def _or_end(work: Callable[[T], R], task: T) -> R:
 
 @contextmanager
 def _ends_at_once() -> Iterator[None]:
-    """Ctrl-C is SystemExit inside, which training does not catch."""
+    """Make Ctrl-C raise SystemExit, which training does not catch."""
     if current_thread() is not main_thread():
         yield
         return
@@ -141,7 +145,7 @@ def _exit(number: int, _frame: object) -> NoReturn:
 
 
 def _exit_once(number: int, _frame: object) -> NoReturn:
-    """In a worker: what is put in order after a signal is not interrupted by the next."""
-    for each in ENDING:
-        signal.signal(each, signal.SIG_IGN)
+    """End this worker, and ignore further signals, which would interrupt its cleanup."""
+    for ending in ENDING:
+        signal.signal(ending, signal.SIG_IGN)
     raise _EndedError(128 + number)

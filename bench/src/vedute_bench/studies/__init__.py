@@ -1,32 +1,51 @@
-"""Which methods, datasets, rates and seeds make a table: one <name>.toml each. Data, not code.
+"""Studies, one <name>.toml each: the methods, datasets, rates and seeds of a table.
 
-    datasets, rates, seeds          every one with every other; a dataset is a name, or a file of
-                                    your own, seen from the folder of the study, as "mine.npz"
-    protocol, mask_seed             how views are hidden: one mask per dataset and rate
-    patterns                        protocols with rates of their own, {chain = [1.0], mar = [0.5]},
-                                    in place of protocol and rates; where a dataset has too few
-                                    views for one, it is left out
-    task = "clustering"             fit and score on the same samples
-    task = "generation"             fit on the train split, infer views of the test split from every
-                                    subset of them; judges: classifiers that look at the images;
-                                    shown_view: from it alone all views are drawn, for a picture
-                                    of the methods side by side; drawn: judge images from a draw
-                                    of the posterior as well, not only from its mean
-    curves = true                   record the terms of the loss by epoch
-    [[runs]] label, method          a row of the table
-             preset = "paper"       with the published settings of each dataset
-             table = "..."          with those of this table of the method's presets
-             settings = { ... }     with these
-             seeds = [ ... ]        where they are others than the study's
-             datasets = [ ... ]     where they are fewer than the study's
-             pair                   how a method for two views takes more of them:
-                 ""                 as its estimator does, every run looks for the best pair
-                 "restrict"         with the mask of all, on the pair that is chosen without labels
-                 "redraw"           as papers do: a mask for each pair, the pair chosen by labels
+Keys of a study:
 
-The last two choose a pair once per dataset and rate: there is a run for every pair with the seed
-`pair_seed`, and other seeds go on with the best. paper.toml and references.toml are no studies:
-they have the numbers that were published, on clusters and on images.
+    datasets, rates, seeds  All combinations are run. A dataset is a name, or the path of your own
+                            file relative to the study, such as "mine.npz".
+
+    protocol, mask_seed     How views are hidden, with one mask per dataset and rate.
+
+    patterns                Protocols with their own rates, {chain = [1.0], mar = [0.5]}, instead of
+                            protocol and rates. Datasets with too few views for one are skipped.
+
+    task                    "clustering": fit and score on the same samples. "generation": fit on
+                            the train split, infer views of the test split from all their subsets.
+
+    judges                  Generation: classifiers that score the inferred images.
+
+    shown_view              Generation: the given view in the picture of all methods side by side.
+
+    drawn                   Generation: score images from a posterior draw, too, besides its mean.
+
+    curves = true           Record the terms of the loss by epoch.
+
+Keys of a row of the table, in [[runs]]:
+
+    label, method           Name of the row, and the method.
+
+    preset = "paper"        The published settings of each dataset.
+
+    table = "..."           The settings in this table of the method's presets.
+
+    settings = { ... }      Further settings.
+
+    seeds, datasets         A list instead of the study's; datasets: a subset.
+
+    pair                    How a method for two views takes more of them, see below.
+
+Values of pair:
+
+    ""                      The estimator looks for the best pair in every run.
+
+    "restrict"              The pair is chosen without labels, on the mask of all views.
+
+    "redraw"                The pair is chosen by labels, with a mask per pair, as in papers.
+
+"restrict" and "redraw" choose a pair once per dataset and rate: every pair is run with the seed
+`pair_seed`, and other seeds are run with the best pair. paper.toml and references.toml are not
+studies: they have the published numbers for clusters and images.
 """
 
 from __future__ import annotations
@@ -49,15 +68,15 @@ References = dict[str, list[float]]
 
 @dataclass(frozen=True)
 class Entry:
-    """A row of a table: a method with its published settings, with some settings, or as it is."""
+    """Row of a table: a method with its published settings, other settings, or its defaults."""
 
     label: str
     method: str
     preset: str | None = None
     table: str | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
-    seeds: Sequence[int] = ()  # none: the study's
-    datasets: Sequence[str] = ()  # none: the study's
+    seeds: Sequence[int] = ()  # empty: the study's
+    datasets: Sequence[str] = ()  # empty: the study's
     pair: str = ""
 
     def __post_init__(self) -> None:
@@ -72,7 +91,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Study:
-    """Every entry on every dataset at every rate with every seed."""
+    """All combinations of entries, datasets, rates and seeds."""
 
     name: str
     datasets: Sequence[str]
@@ -88,12 +107,12 @@ class Study:
     shown_view: str = ""
     drawn: bool = False
     curves: bool = False
-    files: Mapping[str, str] = field(default_factory=dict)  # by dataset, of the user's own ones
+    files: Mapping[str, str] = field(default_factory=dict)  # paths of the user's own datasets
 
     def hidden(self) -> list[tuple[str, float]]:
-        """How views are hidden: protocols with their rates."""
-        given = self.patterns or {self.protocol: self.rates}
-        return [(protocol, float(rate)) for protocol, rates in given.items() for rate in rates]
+        """Pairs of a protocol that hides views and a rate."""
+        patterns = self.patterns or {self.protocol: self.rates}
+        return [(protocol, float(rate)) for protocol, rates in patterns.items() for rate in rates]
 
 
 def available() -> list[str]:
@@ -101,7 +120,7 @@ def available() -> list[str]:
 
 
 def load(name: str) -> Study:
-    """A study by its name, or from a .toml file of your own."""
+    """Load a study by its name, or from your own .toml file."""
     path = Path(name) if name.endswith(".toml") else FOLDER / f"{name}.toml"
     if not path.is_file() or (path.parent == FOLDER and path.stem in NUMBERS):
         known = ", ".join(available())
@@ -119,7 +138,7 @@ def load(name: str) -> Study:
 
 @cache
 def published(source: str = "mvp") -> Published:
-    """What the paper reports of a method: (dataset, score, rate) -> mean and std, in percent."""
+    """Numbers of a method in the paper: (dataset, score, rate) -> mean and std, in percent."""
     tables = _numbers(PAPER)
     return {
         (dataset, score, rate): (value[0], value[1]) if isinstance(value, list) else (value, None)
@@ -130,12 +149,12 @@ def published(source: str = "mvp") -> Published:
 
 
 def sources(method: str) -> list[str]:
-    """Where `published` has numbers of a method: as printed, then as they are to be read."""
+    """Sources of a method in `published`: the numbers as printed, then the corrected ones."""
     return [name for name in _numbers(PAPER) if name.partition(",")[0] == method]
 
 
 def references(label: str, dataset: str, rate: float, score: str) -> References:
-    """What others report of a label of a generation study: source -> by number of given views."""
+    """Numbers of others for a label of a generation study, by source and number of given views."""
     return {
         table["source"]: table[label]
         for table in _numbers(REFERENCES)["references"]
@@ -162,7 +181,7 @@ def _make(kind: type[Any], given: Mapping[str, Any], path: Path) -> Any:
 
 
 def _with_files(study: Study, path: Path) -> Study:
-    """With files of the user's own in place of their paths: mine.npz is the dataset `mine`."""
+    """Name the user's own files like datasets: mine.npz becomes the dataset `mine`."""
     files = {Path(d).stem: str((path.parent / d).resolve()) for d in study.datasets if "." in d}
     for name, file in files.items():
         if not Path(file).exists():

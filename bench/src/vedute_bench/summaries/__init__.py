@@ -1,1 +1,1 @@
-"""Records as tables and figures."""
+"""Tables and figures of records."""

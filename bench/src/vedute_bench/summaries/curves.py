@@ -1,4 +1,4 @@
-"""Figures of a summary: a score over the missing rate."""
+"""Figures of a score over the missing rate."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 @styled
 def rate_curves(summary: Summary, score: str) -> Figure:
-    """One panel per dataset, one line per label with a band of one std; the paper's MVP dashed.
+    """Draw a panel per dataset, a line per label with a band of one std, and the paper's MVP.
 
-    Of many labels those that are best on average have colors; those with masks of their own are
-    left out.
+    If there are more labels than colors, the best on average are colored. Labels with redrawn
+    masks are left out.
     """
     rows = [row for row in summary.rows(score) if row.label in summary.labels]
     datasets = list(dict.fromkeys(row.dataset for row in rows))
@@ -39,7 +39,7 @@ def rate_curves(summary: Summary, score: str) -> Figure:
 
 
 def _best(labels: Sequence[str], rows: Sequence[TableRow], score: str) -> list[str]:
-    """As many as there are colors, in their order; labels that lack cells come last."""
+    """Choose as many labels as there are colors, in their order; incomplete ones come last."""
     if len(labels) <= len(COLORS):
         return list(labels)
     means: dict[str, list[float]] = {label: [] for label in labels}

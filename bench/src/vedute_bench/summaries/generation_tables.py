@@ -42,8 +42,10 @@ STYLES = ("o-", "o--", "o-.", "o:")
 
 
 class GenerationRow(NamedTuple):
-    """What a label reaches on a dataset, trained at a rate: a cell per number of missing views.
-    ours: it was measured here, not published by others."""
+    """Scores of a label on a dataset, trained at a rate: a cell per number of missing views.
+
+    ours: measured here, not published by others.
+    """
 
     dataset: str
     rate: float
@@ -70,15 +72,15 @@ def markdown(summary: Summary) -> str:
 
 
 def _of_models(summary: Summary) -> str:
-    """A table of the scores that a model has once, not for every number of missing views."""
+    """Table of the scores that do not depend on the number of missing views."""
     rows = ""
     for dataset, rate in places(summary):
         for label in summary.labels:
             cells = [summary.cell(label, dataset, rate, k) for k in ONCE]
             if any(cells):
                 digits = (score.digits for score in ONCE.values())
-                shown = (told(cell, n) for cell, n in zip(cells, digits, strict=True))
-                rows += f"| {dataset} | {rate:g} | {label} | {' | '.join(shown)} |\n"
+                texts = (cell_text(cell, n) for cell, n in zip(cells, digits, strict=True))
+                rows += f"| {dataset} | {rate:g} | {label} | {' | '.join(texts)} |\n"
     heads = ["dataset", "trained at", "method", *(score.title for score in ONCE.values())]
     head = f"| {' | '.join(heads)} |\n|---|--:|---|{'--:|' * len(ONCE)}\n"
     return f"## Samples from no view, likelihood, hidden views\n\n{head}{rows}\n" if rows else ""
@@ -98,20 +100,20 @@ def comma_separated(summary: Summary) -> str:
 
 
 def places(summary: Summary) -> list[tuple[str, float]]:
-    """Every dataset and rate that there are runs of."""
-    places = {(dataset, rate) for _, dataset, rate in summary.records}
-    found = [(dataset, rate) for dataset, rate in places if not isinstance(rate, str)]
-    return sorted(found, key=lambda place: (summary.datasets.index(place[0]), place[1]))
+    """Pairs of a dataset and a rate with runs."""
+    runs = {(dataset, rate) for _, dataset, rate in summary.records}
+    by_rate = [(dataset, rate) for dataset, rate in runs if not isinstance(rate, str)]
+    return sorted(by_rate, key=lambda place: (summary.datasets.index(place[0]), place[1]))
 
 
 @styled
 def curves(summary: Summary, dataset: str, rate: float) -> Figure:
-    """A panel per score over the number of missing views, one line per label."""
-    found = {
+    """Draw a panel per score over the number of missing views, with a line per label."""
+    rows_of = {
         score: [r for r in _rows(summary, score) if (r.dataset, r.rate) == (dataset, rate)]
         for score in PANELS
     }
-    shown = {score: rows for score, rows in found.items() if rows}
+    shown = {score: rows for score, rows in rows_of.items() if rows}
     figure, axes = panels(len(shown), (1.0 + 2.9 * len(shown), 3.4))
     looks = _looks(summary)
     for ax, (score, rows) in zip(axes, shown.items(), strict=True):
@@ -123,8 +125,11 @@ def curves(summary: Summary, dataset: str, rate: float) -> Figure:
 
 
 def _looks(summary: Summary) -> dict[str, tuple[str, str]]:
-    """Color and style of a label: a method has one color in all studies, MVP the first even where
-    it was not run; other labels of the same method are dashed, each in its own way."""
+    """Color and style of each label.
+
+    A method has one color in all studies; the first is MVP's even if it was not run. Further labels
+    of the same method have different dashes.
+    """
     looks: dict[str, tuple[str, str]] = {}
     methods = list(dict.fromkeys(["mvp", *(summary.method(label) for label in summary.labels)]))
     for label in summary.labels:
@@ -154,18 +159,18 @@ def _rows(summary: Summary, score: str) -> Iterator[GenerationRow]:
             if any(cells):
                 yield GenerationRow(*place, label, cells)
         for floor, prefix in FLOORS.items():  # the same in every run
-            each = [_cells(summary, k, place, f"{prefix}_{score}") for k in summary.labels]
-            known = [cells for cells in each if any(cells)]
+            by_label = (_cells(summary, k, place, f"{prefix}_{score}") for k in summary.labels)
+            known = [cells for cells in by_label if any(cells)]
             yield from (GenerationRow(*place, floor, cells) for cells in known[:1])
 
 
 def _with_references(summary: Summary, score: str) -> Iterator[GenerationRow]:
-    """After each row what others report of its method, on other data."""
+    """Rows, each followed by the numbers that others report for its method on other data."""
     for row in _rows(summary, score):
         yield row
         given = [_views(summary, row.dataset) - m for m in _missing(summary)]
-        found = studies.references(row.label, row.dataset, row.rate, score)
-        for source, values in found.items():
+        references = studies.references(row.label, row.dataset, row.rate, score)
+        for source, values in references.items():
             cells = [Cell(values[g - 1]) if 1 <= g <= len(values) else None for g in given]
             yield GenerationRow(row.dataset, row.rate, f"*{source}*", cells, ours=False)
 
@@ -176,20 +181,19 @@ def _cells(summary: Summary, label: str, place: tuple[str, float], score: str) -
 
 
 def _views(summary: Summary, dataset: str) -> int:
-    """How many a dataset has: one more than were given at most while some were missing."""
+    """Number of views of a dataset: one more than the most that were given with some missing."""
     return max(_given(summary, dataset, "nmi"), 1 + _given(summary, dataset, "ssim_missing"))
 
 
 def _given(summary: Summary, dataset: str, score: str) -> int:
-    """The largest number of given views with which there is such a score; there is one with each
-    smaller number."""
+    """Largest number of given views with this score, which all smaller numbers have, too."""
     runs = [r for (_, name, _), rs in summary.records.items() if name == dataset for r in rs]
-    found = (any(f"{score}_{n}" in r["scores"] for r in runs) for n in count(1))
-    return sum(takewhile(bool, found))
+    exists = (any(f"{score}_{n}" in r["scores"] for r in runs) for n in count(1))
+    return sum(takewhile(bool, exists))
 
 
 def _missing(summary: Summary) -> list[int]:
-    """How many views can be missing: none where that was evaluated, one, two, ..."""
+    """Possible numbers of missing views, with 0 if that was evaluated."""
     whole = any(_given(summary, d, "nmi") == _views(summary, d) for d in summary.datasets)
     return list(range(not whole, max(_views(summary, d) for d in summary.datasets)))
 
@@ -197,14 +201,14 @@ def _missing(summary: Summary) -> list[int]:
 def _text(row: GenerationRow, i: int, rivals: Sequence[GenerationRow], digits: int) -> str:
     cell = row.cells[i]
     if cell is None:
-        return told(cell, digits)
+        return cell_text(cell, digits)
     best = max(round(c.mean, digits) for r in rivals if (c := r.cells[i]) is not None)
     marked = row.ours and len(rivals) > 1 and round(cell.mean, digits) == best
-    return f"**{told(cell, digits)}**" if marked else told(cell, digits)
+    return f"**{cell_text(cell, digits)}**" if marked else cell_text(cell, digits)
 
 
-def told(cell: Cell | None, digits: int) -> str:
-    """Mean, of several seeds with its spread."""
+def cell_text(cell: Cell | None, digits: int) -> str:
+    """Text of a mean, with its spread over several seeds."""
     if cell is None:
         return "–"
     std = f" ± {cell.std:.{digits}f}" if cell.std is not None and cell.runs > 1 else ""
@@ -212,7 +216,7 @@ def told(cell: Cell | None, digits: int) -> str:
 
 
 def _notes(summary: Summary) -> Iterator[str]:
-    """How many seeds, how good the classifiers are, and how long it took where."""
+    """Notes on numbers of seeds, accuracies of the classifiers, seconds and devices."""
     runs = [r for rs in summary.records.values() for r in rs]
     counts = [len(rs) for rs in summary.records.values()]
     seeds = sorted({min(counts), max(counts)})
@@ -223,10 +227,10 @@ def _notes(summary: Summary) -> Iterator[str]:
         "data than ours."
     )
     for dataset in summary.datasets:
-        of = [r for r in runs if r["dataset"] == dataset]
+        on_dataset = [r for r in runs if r["dataset"] == dataset]
         for name in ("coherence", "angle"):
-            found = [r["scores"].get(f"classifier_{name}") for r in of]
-            known = [a for a in found if a is not None]
+            accuracies = (r["scores"].get(f"classifier_{name}") for r in on_dataset)
+            known = [a for a in accuracies if a is not None]
             if known:
                 ends = sorted({f"{share:.2f}" for share in (min(known), max(known))}, key=float)
                 share = f"{' to '.join(ends)} % of real images"

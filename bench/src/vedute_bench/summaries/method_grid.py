@@ -1,8 +1,8 @@
-"""Views that several methods infer from the same view of the same samples, in one picture.
+"""Picture of the views that several methods infer from the same view of the same samples.
 
-A run keeps its part in a small file (`Shown`), so that the picture is drawn later, where there is
-neither its model nor its data: what was given at the left, then a block for the truth and one for
-each method, all views in each; a row per sample, samples of a class together, mistakes framed.
+A run saves its part in a small file (`Shown`), so that the picture can be drawn later, without the
+model or the data. The given view is at the left, then a block for the truth and one per method,
+with all views. There is a row per sample, grouped by class; mistakes are framed.
 """
 
 from __future__ import annotations
@@ -26,16 +26,19 @@ if TYPE_CHECKING:
 
 DPI = 100
 ACROSS = 4  # blocks beside each other, at most
-CLASSES = 5  # drawn, at most
-SIDE = 64  # pixels of an image as drawn, about
+CLASSES = 5  # drawn classes, at most
+SIDE = 64  # approximate pixels of a drawn image
 GAP, HEAD, MARGIN = 3, 58, 8  # pixels: around an image, for names above a block, around all
 LETTER = 11  # pixels of a letter in a name
 
 
 class Shown(NamedTuple):
-    """images (B, 1 + L, C, H, W) in bytes: the given view, then every view as inferred from it;
-    wrong (B, 1 + L): those a judge did not accept; truth (B, L, C, H, W); classes (B,); names (L,)
-    of the views, and that of the given one."""
+    """Images inferred by one method.
+
+    images (B, 1 + L, C, H, W) of bytes: the given view, then all views inferred from it; wrong
+    (B, 1 + L): images that a judge rejects; truth (B, L, C, H, W); classes (B,); names (L,) of the
+    views, and the name of the given one.
+    """
 
     images: Bytes
     wrong: NDArray[np.bool_]
@@ -55,32 +58,32 @@ class Shown(NamedTuple):
                 parts = {name: file[name] for name in cls._fields}
         except (BadZipFile, EOFError, KeyError, TypeError, ValueError):
             raise ValueError(
-                f"{path} holds no inferred images; `vedute bench` writes such files"
+                f"{path} has no inferred images; `vedute bench` writes such files"
             ) from None
         return cls(**parts | {"given": str(parts["given"])})
 
 
 def load(summary: Summary, dataset: str, rate: float, folder: Path) -> dict[str, Shown]:
-    """What a run of each label kept in the folder, of those that were given the same."""
-    found: dict[str, Shown] = {}
+    """Load the images of one run per label from the folder, if their given images are the same."""
+    by_label: dict[str, Shown] = {}
     for label in summary.labels:
         runs = summary.records.get((label, dataset, rate), [])
         names = [str(r["shown"]) for r in runs if r.get("shown")]
         paths = [folder / name for name in names if complaint(name) is None]
         for shown in [Shown.load(path) for path in paths if path.is_file()][:1]:
-            if all(np.array_equal(shown.images[:, 0], s.images[:, 0]) for s in found.values()):
-                found[label] = shown
-    return found
+            if all(np.array_equal(shown.images[:, 0], s.images[:, 0]) for s in by_label.values()):
+                by_label[label] = shown
+    return by_label
 
 
 @styled
 def draw(shown: Mapping[str, Shown]) -> Figure:
-    """Methods by their names, all given the same; to be saved with `DPI`, pixel by pixel."""
+    """Draw the images of methods with equal given images; save with `DPI` for exact pixels."""
     from matplotlib.figure import Figure
 
-    some = next(iter(shown.values()))
-    given = _block(some, some.images[:, :1], some.wrong[:, :1])
-    blocks = {"truth": _block(some, some.truth, np.zeros(some.truth.shape[:2], bool))}
+    first = next(iter(shown.values()))
+    given = _block(first, first.images[:, :1], first.wrong[:, :1])
+    blocks = {"truth": _block(first, first.truth, np.zeros(first.truth.shape[:2], bool))}
     blocks |= {k: _block(s, s.images[:, 1:], s.wrong[:, 1:]) for k, s in shown.items()}
     bands = -(-len(blocks) // ACROSS)
     across = -(-len(blocks) // bands)
@@ -107,14 +110,14 @@ def draw(shown: Mapping[str, Shown]) -> Figure:
         band, place = divmod(i, across)
         top = MARGIN + band * (HEAD + tall) + HEAD
         if place == 0:
-            put(given, "given", [some.given], MARGIN, top)
-        put(block, name, some.names.tolist(), MARGIN + lead + 2 * MARGIN + place * step, top)
+            put(given, "given", [first.given], MARGIN, top)
+        put(block, name, first.names.tolist(), MARGIN + lead + 2 * MARGIN + place * step, top)
     figure.figimage(canvas, origin="upper", zorder=-1)
     return figure
 
 
-def _block(some: Shown, images: Bytes, wrong: NDArray[np.bool_]) -> Bytes:
-    """Images (B, columns, C, H, W) as a picture: a row per sample, a sheet per class."""
+def _block(shown: Shown, images: Bytes, wrong: NDArray[np.bool_]) -> Bytes:
+    """Arrange images (B, columns, C, H, W) with a row per sample and a sheet per class."""
     scale = max(1, SIDE // images.shape[-1])
-    rows = [some.classes == kind for kind in np.unique(some.classes)[:CLASSES]]
+    rows = [shown.classes == kind for kind in np.unique(shown.classes)[:CLASSES]]
     return np.vstack([sheet(images[r], wrong[r], scale=scale, gap=GAP) for r in rows])

@@ -1,4 +1,4 @@
-"""Records as a table has them: mean and population std over seeds, and what the paper reports."""
+"""Summaries of records: mean and population std over seeds, and the paper's numbers."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from vedute_bench.runner.records import BERNOULLI, RunRecord, best_pair
 
 PAPER = "the paper's "
 PAIRS = ", mean over pairs"
-Place = float | str  # a column: a rate, or where records have several protocols, both
-Runs = Mapping[tuple[str, str, Place], Sequence[RunRecord]]  # of a label, dataset and rate
+Place = float | str  # a column: a rate, with the protocol if records have several
+Runs = Mapping[tuple[str, str, Place], Sequence[RunRecord]]  # by label, dataset and rate
 CLUSTERING = ("acc", "nmi", "ari")
-# Of these more is better.
+# Scores where higher is better.
 RAISED = tuple(f"{how}{k}" for how in ("", "kmeans_", "one_start_") for k in CLUSTERING)
 
 
 class Score(NamedTuple):
-    """How a score is shown: title, and digits after the point."""
+    """Format of a score: title, and digits after the decimal point."""
 
     title: str
     digits: int
@@ -53,12 +53,12 @@ class Cell(NamedTuple):
     runs: int = 0
 
     def rounded(self) -> tuple[float, float]:
-        """Mean and std as a file has them."""
+        """Mean and std with the digits of CSV files."""
         return round(self.mean, 5), round(self.std or 0.0, 5)
 
 
 class TableRow(NamedTuple):
-    """One line of a table: a cell per rate, then their mean; marks are best, second or nothing."""
+    """Line of a table: a cell per rate, then their mean; marks are "best", "second" or ""."""
 
     dataset: str
     label: str
@@ -68,19 +68,20 @@ class TableRow(NamedTuple):
 
 @dataclass(frozen=True)
 class Summary:
-    """Records by where they belong in a table."""
+    """Records by their place in a table."""
 
     labels: Sequence[str]
     datasets: Sequence[str]
     rates: Sequence[Place]
     records: Runs
-    tried: Runs = field(default_factory=dict)  # one on each pair of views
+    tried: Runs = field(default_factory=dict)  # the searches, one run per pair of views
 
     @classmethod
     def of(cls, records: Iterable[RunRecord]) -> Summary:
-        """A run with other settings or another mask than those before it makes them obsolete.
+        """Summarize records; a run with other settings or another mask replaces earlier ones.
 
-        Of runs on several pairs of views, those on the best pair; `tried` has the others, too.
+        If there are runs on several pairs of views, `records` has those on the best pair and
+        `tried` has all.
         """
         records = list(records)
         several = len({_protocol(r) for r in records}) > 1
@@ -98,26 +99,29 @@ class Summary:
         labels = [entry.label for study in known for entry in study.entries]
         datasets = [dataset for study in known for dataset in study.datasets]
         columns = [_column(*how) for study in known for how in study.hidden()]
-        found = {rate for _, _, rate in runs}
+        rates = {rate for _, _, rate in runs}
         return cls(
             _ordered((label for label, _, _ in runs), labels),
             _ordered((dataset for _, dataset, _ in runs), datasets),
-            _ordered(map(str, found), columns) if several else sorted(found),
+            _ordered(map(str, rates), columns) if several else sorted(rates),
             runs,
-            {place: found for place, found in tried.items() if found},
+            {place: searches for place, searches in tried.items() if searches},
         )
 
     def by_rate(self) -> bool:
-        """Whether columns are rates, of one protocol."""
+        """Whether columns are rates of one protocol."""
         return not any(isinstance(rate, str) for rate in self.rates)
 
     def cell(self, label: str, dataset: str, rate: Place, score: str) -> Cell | None:
-        """Mean and population std over seeds; after PAPER, what was published; before PAIRS, mean
-        and std over all pairs of views, of one seed."""
+        """Mean and population std of a score over seeds.
+
+        With the prefix PAPER on the label, the published numbers; with the suffix PAIRS, mean and
+        std over all pairs of views with one seed.
+        """
         if label.startswith(PAPER):
             numbers = studies.published(label.removeprefix(PAPER))
-            found = None if isinstance(rate, str) else numbers.get((dataset, score, rate))
-            return None if found is None else Cell(*found)
+            published = None if isinstance(rate, str) else numbers.get((dataset, score, rate))
+            return None if published is None else Cell(*published)
         pairs = label.endswith(PAIRS)
         place = label.removesuffix(PAIRS), dataset, rate
         runs = (self.tried if pairs else self.records).get(place, [])
@@ -126,8 +130,8 @@ class Summary:
         return Cell(fmean(known), pstdev(known), 0 if pairs else len(known)) if known else None
 
     def rows(self, score: str) -> list[TableRow]:
-        """The table of a score; labels and datasets that have none are left out."""
-        found = []
+        """Rows of the table of a score, without labels and datasets that lack the score."""
+        rows = []
         for dataset in self.datasets:
             grid = {}
             for label in self._lines():
@@ -141,34 +145,34 @@ class Summary:
             columns = zip(*(grid[label] for label in rivals), strict=True)
             marked = zip(*(_marks(column, score) for column in columns), strict=True)
             marks = dict(zip(rivals, marked, strict=True))
-            found += [TableRow(dataset, k, c, marks.get(k, [""] * len(c))) for k, c in grid.items()]
-        return found
+            rows += [TableRow(dataset, k, c, marks.get(k, [""] * len(c))) for k, c in grid.items()]
+        return rows
 
     def method(self, label: str) -> str:
-        """Of the runs of a label; variants of MVP are MVP."""
-        found = next(rs[0]["method"] for (k, _, _), rs in self.records.items() if k == label)
-        return "mvp" if found == "paper_mvp" else str(found)
+        """Method of a label; variants of MVP are MVP."""
+        method = next(rs[0]["method"] for (k, _, _), rs in self.records.items() if k == label)
+        return "mvp" if method == "paper_mvp" else str(method)
 
     def redrawn(self, label: str) -> bool:
-        """Whether labels chose its pair, on masks of its own: it is not compared with others."""
+        """Whether class labels chose the pair, on redrawn masks, so that scores do not compare."""
         runs = (r for (k, _, _), rs in self.records.items() if k == label for r in rs)
         return any(r.get("redraw") for r in runs)
 
     def comparable(self, score: str) -> dict[str, list[float]]:
-        """A mean over the rates of each dataset, of the labels that have all rates of all."""
+        """Means over the rates of each dataset, for labels with all rates of all datasets."""
         places = sorted({(dataset, rate) for _, dataset, rate in self.records})
-        found = {}
+        means_of = {}
         for label in self.labels:
             blocks: dict[str, list[Cell | None]] = {}
             for dataset, rate in places:
                 blocks.setdefault(dataset, []).append(self.cell(label, dataset, rate, score))
             means = [cell.mean for cell in map(_mean, blocks.values()) if cell is not None]
             if len(means) == len(blocks) and not self.redrawn(label):
-                found[label] = means
-        return found
+                means_of[label] = means
+        return means_of
 
     def against_paper(self, label: str, score: str) -> str | None:
-        """How a label compares with the cells that the paper reports of its method."""
+        """Sentence that compares a label with the paper's cells of its method."""
         for source in reversed(studies.sources(self.method(label))):
             pairs = []
             for dataset, rate in product(self.datasets, self.rates):
@@ -181,13 +185,16 @@ class Summary:
         return None
 
     def _devices(self, label: str, dataset: str) -> set[str]:
-        """Times of one machine and of another have no mean."""
+        """Devices of the runs; times are averaged only on one device."""
         runs = (self.records.get((label, dataset, rate), []) for rate in self.rates)
         return {str(r["device"]) for rs in runs for r in rs}
 
     def _lines(self) -> Iterator[str]:
-        """All labels, each with the mean over pairs of views, if several were tried; after the last
-        one of a method, what the paper has of it."""
+        """Labels of the table's lines.
+
+        A label is followed by its mean over pairs of views, if several were tried, and the last
+        label of a method by the paper's numbers.
+        """
         last = {self.method(label): label for label in self.labels}
         searched = {label for label, _, _ in self.tried}
         for label in self.labels:
@@ -199,7 +206,7 @@ class Summary:
 
 
 def _beside(pairs: Sequence[tuple[float, float, float | None]], how: str) -> str:
-    """Our mean, the paper's mean and its std, if it has one, for each cell."""
+    """Sentence on cells with our mean, the paper's mean and its std, if there is one."""
     ours_mean, paper_mean = fmean(p[0] for p in pairs), fmean(p[1] for p in pairs)
     near = sum(ours >= mean - (std or 0.0) for ours, mean, std in pairs)
     least = "its mean" if pairs[0][2] is None else "its mean minus one std"
@@ -210,13 +217,13 @@ def _beside(pairs: Sequence[tuple[float, float, float | None]], how: str) -> str
 
 
 def _label(r: RunRecord) -> str:
-    """With what the user changed: mvp (steps=10)"""
+    """Label of a run with the user's overrides: mvp (steps=10)."""
     changed = ", ".join(f"{k}={v}" for k, v in r["overrides"].items())
     return f"{r['label']} ({changed})" if changed else str(r["label"])
 
 
 def _protocol(r: RunRecord) -> str:
-    """Where old records do not say, that of all of them."""
+    """Protocol of a record; old records lack it and all have the same."""
     return str(r.get("protocol", BERNOULLI))
 
 
@@ -225,7 +232,7 @@ def _column(protocol: str, rate: float) -> str:
 
 
 def _same_recipe(a: RunRecord, b: RunRecord) -> bool:
-    """Whether two runs differ by their seeds only, or in what is seen of them."""
+    """Whether two runs differ only in their seeds or in settings of the display."""
     return a["mask"] == b["mask"] and _recipe(a) == _recipe(b)
 
 
@@ -239,18 +246,18 @@ def _on_best_pair(runs: list[RunRecord]) -> list[RunRecord]:
     return [r for r in runs if best is None or tuple(r["pair"]) == best]
 
 
-def _ordered(found: Iterable[str], known: list[str]) -> list[str]:
-    """As in the study; what it does not know comes last."""
-    return sorted(set(found), key=lambda k: (known.index(k) if k in known else len(known), k))
+def _ordered(names: Iterable[str], known: list[str]) -> list[str]:
+    """Sort names as in the study; names that it lacks come last."""
+    return sorted(set(names), key=lambda k: (known.index(k) if k in known else len(known), k))
 
 
 def _mean(cells: Sequence[Cell | None]) -> Cell | None:
-    there = [c.mean for c in cells if c is not None]
-    return Cell(fmean(there)) if len(there) == len(cells) else None
+    means = [c.mean for c in cells if c is not None]
+    return Cell(fmean(means)) if len(means) == len(cells) else None
 
 
 def _marks(column: Sequence[Cell | None], score: str) -> list[str]:
-    """Best and second of a column; numbers that round to the same are equal."""
+    """Mark best and second of a column; numbers that round to the same are equal."""
     worth = [
         None if c is None else _cost(round(c.mean, SCORES[score].digits), score) for c in column
     ]
@@ -260,5 +267,5 @@ def _marks(column: Sequence[Cell | None], score: str) -> list[str]:
 
 
 def _cost(value: float, score: str) -> float:
-    """The less the better; intervals of 90 % should cover 90 %."""
+    """Cost of a score, lower is better; intervals of 90 % should cover 90 %."""
     return -value if score in RAISED else abs(value - 90) if score == "coverage" else value

@@ -1,4 +1,4 @@
-"""Summaries as text: Markdown, LaTeX and CSV; the best of a column is marked."""
+"""Tables of summaries in Markdown, LaTeX and CSV, with the best of a column marked."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def markdown(summary: Summary) -> str:
 
 
 def latex(summary: Summary) -> str:
-    """One table environment per score; needs booktabs."""
+    """LaTeX with a table environment per score; needs booktabs."""
     tables = []
     for score, rows in _tables(summary):
         table = pd.DataFrame(_cells(rows, score, " $\\pm$ ", _underlined))
@@ -46,7 +46,7 @@ def latex(summary: Summary) -> str:
 
 
 def comma_separated(summary: Summary) -> str:
-    """One line per score, dataset, label and rate."""
+    """CSV with a line per score, dataset, label and rate."""
     lines = [
         (score, row.dataset, row.label, rate, *cell.rounded(), cell.runs or "")
         for score in SCORES
@@ -59,9 +59,9 @@ def comma_separated(summary: Summary) -> str:
 
 
 def _tables(summary: Summary) -> Iterator[tuple[str, list[TableRow]]]:
-    """Every score that there is a table of, with its rows."""
-    found = ((score, summary.rows(score)) for score in SCORES)
-    return ((score, rows) for score, rows in found if rows)
+    """Scores with at least one row, and their rows."""
+    tables = ((score, summary.rows(score)) for score in SCORES)
+    return ((score, rows) for score, rows in tables if rows)
 
 
 def _columns(summary: Summary) -> list[str]:
@@ -75,7 +75,7 @@ def _rates(summary: Summary) -> list[str]:
 def _cells(
     rows: Iterable[TableRow], score: str, between: str, marked: Callable[[str, str], str]
 ) -> Iterator[list[str]]:
-    """Of each row its dataset, where that is a new one, its label and its cells as text."""
+    """Texts of each row: the dataset in its first row only, the label and the cells."""
     digits = SCORES[score].digits
     for _, group in groupby(rows, key=lambda row: row.dataset):
         for i, row in enumerate(group):
@@ -106,15 +106,15 @@ def _escaped(text: str) -> str:
 
 
 def _seeds(rows: Iterable[TableRow]) -> str:
-    found: dict[str, list[int]] = {}
+    runs: dict[str, list[int]] = {}
     for row in rows:
-        found.setdefault(row.label, []).extend(c.runs for c in row.cells if c and c.runs)
-    fewest = {label: min(counts) for label, counts in found.items() if counts}
-    low, high = min(fewest.values()), max(n for counts in found.values() for n in counts)
+        runs.setdefault(row.label, []).extend(c.runs for c in row.cells if c and c.runs)
+    fewest = {label: min(counts) for label, counts in runs.items() if counts}
+    low, high = min(fewest.values()), max(n for counts in runs.values() for n in counts)
     many = f"{high} seed{'s' if high > 1 else ''}"
     if low < high:
-        some = {n: [k for k, v in fewest.items() if v == n] for n in sorted({*fewest.values()})}
-        fewer = [f"{n} of {', '.join(labels)}" for n, labels in some.items() if n < high]
+        below = sorted({n for n in fewest.values() if n < high})
+        fewer = [f"{n} of {', '.join(k for k, v in fewest.items() if v == n)}" for n in below]
         many = f"{low} to {many} ({'; '.join(fewer)})"
     return f"Mean ± population standard deviation over {many}."
 
@@ -128,7 +128,7 @@ def _over_pairs(summary: Summary) -> str:
 
 
 def _pairs(summary: Summary) -> str:
-    """Which two views, where they were chosen."""
+    """Table of the chosen pairs of views, if any were chosen."""
     lines = []
     for dataset in summary.datasets:
         for label in summary.labels:
@@ -152,24 +152,24 @@ def _pairs(summary: Summary) -> str:
 
 
 def _devices(summary: Summary) -> str:
-    where: dict[str, set[str]] = {}
+    labels: dict[str, set[str]] = {}
     jobs: dict[str, set[int]] = {}
     for (label, _, _), runs in summary.records.items():
         for r in runs:
-            where.setdefault(r["device"], set()).add(label)
+            labels.setdefault(r["device"], set()).add(label)
             jobs.setdefault(r["device"], set()).add(r["jobs"])
     measured = [
-        f"{_list(summary.labels, found)} on {device}{_at_once(jobs[device])}"
-        for device, found in where.items()
+        f"{_list(summary.labels, on_device)} on {device}{_in_parallel(jobs[device])}"
+        for device, on_device in labels.items()
     ]
     return f"Measured: {'; '.join(measured)}."
 
 
-def _at_once(jobs: set[int]) -> str:
+def _in_parallel(jobs: set[int]) -> str:
     low, high = min(jobs), max(jobs)
     many = str(high) if low == high else f"{low} to {high}"
     return "" if high == 1 else f", {many} runs at once"
 
 
-def _list(labels: Sequence[str], found: set[str]) -> str:
-    return "all" if found == {*labels} else ", ".join(label for label in labels if label in found)
+def _list(labels: Sequence[str], chosen: set[str]) -> str:
+    return "all" if chosen == {*labels} else ", ".join(label for label in labels if label in chosen)
