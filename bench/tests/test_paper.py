@@ -331,7 +331,7 @@ def test_looking_at_a_training_does_not_change_it(paper, monkeypatch):
     monkeypatch.setattr(dynamics.presets, "find", lambda *_: few)
     monkeypatch.setattr(dynamics, "_planes", lambda *_: [])
     watched, watcher, _ = dynamics.watch("handwritten", {})
-    assert len(watcher.found) == 2
+    assert len(watcher.records) == 2
     np.testing.assert_array_equal(watched.embedding_, plain.embedding_)
 
 

@@ -69,7 +69,7 @@ def exact(views):
 
 def test_with_the_exact_posterior_every_weight_is_the_likelihood(drawn, monkeypatch):
     monkeypatch.setattr(likelihood, "DRAWS", 1)
-    monkeypatch.setattr(likelihood, "AT_ONCE", 1)
+    monkeypatch.setattr(likelihood, "DRAWS_PER_BATCH", 1)
     found = bits_per_entry(Line(), [NORMAL], drawn, drawn)
     assert found == pytest.approx(exact(drawn), abs=1e-5)
 
@@ -78,7 +78,7 @@ def test_with_another_posterior_it_is_a_bound_that_rises_with_the_draws(drawn, m
     found = []
     for draws in (1, 16, 512):
         monkeypatch.setattr(likelihood, "DRAWS", draws)
-        monkeypatch.setattr(likelihood, "AT_ONCE", min(draws, 16))
+        monkeypatch.setattr(likelihood, "DRAWS_PER_BATCH", min(draws, 16))
         found.append(bits_per_entry(Line(off=0.7), [NORMAL], drawn, drawn))
     assert found[0] > found[1] > found[2] > exact(drawn) - 0.01
     assert found[2] == pytest.approx(exact(drawn), abs=0.02)

@@ -1,1 +1,1 @@
-"""Experiments of one script each; none has a study."""
+"""Experiments without a study, one script each."""

@@ -1,12 +1,12 @@
-"""How many clusters `n_clusters="auto"` finds on every labelled real set in VEDUTE_DATA.
+"""Numbers of clusters that `n_clusters="auto"` selects on the labelled real sets in VEDUTE_DATA.
 
     python -m vedute_bench.experiments.auto_clusters [--methods lowrank_fill,mvp] [--keep FOLDER]
     python -m vedute_bench.experiments.auto_clusters --table     print the table of docs/choosing.md
 
-The representation of each method (random_state 0) on complete data and with half of the views
-missing (`bernoulli`, seed 42); with --keep it is kept there as an .npz, or taken from there, so
-that another rule takes seconds. A record of the same method, set and rate is replaced. `seconds`
-are CPU time of the rule alone.
+The rule is applied to the representation of each method (random_state 0) on complete data and with
+half of the views missing (`bernoulli`, seed 42). With --keep, representations are cached there as
+.npz files, so that another rule takes seconds. A record of the same method, set and rate is
+replaced. `seconds` is the CPU time of the rule alone.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Record = dict[str, Any]
 
 
 def representation(method: str, dataset: str, rate: float, keep: Path | None) -> Any:
-    """(n, D), fitted or taken from the folder."""
+    """Representation (n, D), fitted or read from the cache folder."""
     path = None if keep is None else keep / f"{method}-{dataset}-{rate:g}.npz"
     if path is not None and path.is_file():
         return np.load(path)["z"]
@@ -49,11 +49,11 @@ def representation(method: str, dataset: str, rate: float, keep: Path | None) ->
 def measure(method: str, dataset: str, rate: float, keep: Path | None) -> Record:
     z = representation(method, dataset, rate, keep)
     start = process_time()
-    found, _ = clustering.choose(z, clustering.AUTOMATIC, seed=0)
+    chosen, _ = clustering.choose(z, clustering.AUTOMATIC, seed=0)
     seconds = round(process_time() - start, 2)
     true = len(np.unique(real_sets.load(dataset).y))
-    where = {"method": method, "dataset": dataset, "rate": rate, "n": len(z), "dim": z.shape[1]}
-    return {**where, "true": true, "found": found, "seconds": seconds}
+    place = {"method": method, "dataset": dataset, "rate": rate, "n": len(z), "dim": z.shape[1]}
+    return {**place, "true": true, "found": chosen, "seconds": seconds}
 
 
 def key(record: Record) -> tuple[Any, ...]:
@@ -61,7 +61,7 @@ def key(record: Record) -> tuple[Any, ...]:
 
 
 def write(record: Record) -> None:
-    """In place of the record of the same run."""
+    """Write a record in place of that of the same run."""
     kept = [r for r in known() if key(r) != key(record)]
     lines.write(OUT, sorted([*kept, record], key=key))
 
@@ -71,18 +71,19 @@ def known() -> list[Record]:
 
 
 def table() -> str:
-    """A row per set, a column per method and rate; below, how often each is right."""
-    found = {key(r): r for r in known()}
-    columns = sorted({(m, rate) for m, _, rate in found})
+    """Table with a row per set, a column per method and rate, and the shares of right numbers."""
+    by_key = {key(r): r for r in known()}
+    columns = sorted({(m, rate) for m, _, rate in by_key})
     heads = [f"{m}, {'half missing' if rate else 'complete'}" for m, rate in columns]
     lines = [f"| set | classes | {' | '.join(heads)} |", f"|---|--:|{'--:|' * len(columns)}"]
-    for name, true in sorted({(r["dataset"], r["true"]) for r in found.values()}):
-        row = [found.get((m, name, rate), {}).get("found", "–") for m, rate in columns]
+    for name, true in sorted({(r["dataset"], r["true"]) for r in by_key.values()}):
+        row = [by_key.get((m, name, rate), {}).get("found", "–") for m, rate in columns]
         lines.append(f"| {name} | {true} | {' | '.join(map(str, row))} |")
     for word, most in (("right", 0), ("right or off by one", 1)):
         row = []
         for column in columns:
-            off = [abs(r["found"] - r["true"]) for k, r in found.items() if (k[0], k[2]) == column]
+            records = [r for k, r in by_key.items() if (k[0], k[2]) == column]
+            off = [abs(r["found"] - r["true"]) for r in records]
             row.append(f"{sum(o <= most for o in off)} of {len(off)}")
         lines.append(f"| **{word}** | | {' | '.join(row)} |")
     return "\n".join(lines)

@@ -2,10 +2,11 @@
 
     python -m vedute_bench.experiments.captions [--quick] [--device cuda]
 
-Fits MVP on pairs of which half lack one side, then asks of the test split: do captions inferred
-from pictures alone name the right class and colour, and does a classifier of real pictures find the
-right class in those drawn from captions alone? Do these show the colour by their pixels, beside
-real ones and chance (`vedute.colors`)? Writes bench/results/captions-<device>.json.
+MVP is fitted on pairs, half of which lack one side. The scores on the test split are: the shares of
+captions inferred from pictures that name the right class and colour; the share of pictures inferred
+from captions in which a classifier of real pictures finds the right class; and how often their
+pixels show the colour, beside real pictures and chance (`vedute_bench.metrics.colors`). The script
+writes bench/results/captions-<device>.json.
 """
 
 from __future__ import annotations
@@ -71,17 +72,17 @@ def main() -> None:
 
 
 def alone(test: Views, view: int) -> Views:
-    """The test samples with nothing but this view."""
+    """Test samples with all other views hidden."""
     hidden = torch.ones_like(test.mask)
     hidden[:, view] = False
     return test.hide(hidden)
 
 
 def from_pictures(model: MVP, test: Views) -> dict[str, Any]:
-    """Whether the first class and the first colour that a caption names are those of the object."""
+    """Shares of inferred captions whose first class and first colour are those of the object."""
     imputed = model.impute(alone(test, 0)).x[1]
-    found, true = captions.meaning(imputed), captions.meaning(test.x[1])
-    kind, color = (f == t for f, t in zip(found, true, strict=True))
+    inferred, true = captions.meaning(imputed), captions.meaning(test.x[1])
+    kind, color = (i == t for i, t in zip(inferred, true, strict=True))
     examples = [captions.words(t) for t in imputed[:10]]
     shares = {"class": kind, "colour": color, "both": kind & color}
     percent = {f"captions_{k}": round(100 * float(np.mean(v)), 2) for k, v in shares.items()}
@@ -89,23 +90,23 @@ def from_pictures(model: MVP, test: Views) -> dict[str, Any]:
 
 
 def from_captions(model: MVP, train: Views, test: Views, options: Any) -> dict[str, Any]:
-    """Whether classifiers of real pictures find the class and the colour of the sentence."""
+    """Shares of inferred pictures in which classifiers find the class and colour of the caption."""
     drawn = model.impute(alone(test, 1)).x[0]
-    found: dict[str, Any] = {}
+    scores: dict[str, Any] = {}
     for part, name in enumerate(("class", "colour")):
-        real, asked = (
+        real, true = (
             torch.from_numpy(captions.meaning(views.x[1])[part]) for views in (train, test)
         )
         recipe = classifiers.RECIPES["shared"]
         judge = classifiers.train(train.x[0], real, int(real.max()) + 1, recipe, options.device)
-        ours, theirs = (classifiers.accuracy(judge, x, asked) for x in (drawn, test.x[0]))
-        found[f"pictures_{name}"] = round(100 * ours, 2)
-        found[f"classifier_{name}"] = round(100 * theirs, 2)
-    said = [captions.words(t) for t in test.x[1]]
+        inferred, real_ones = (classifiers.accuracy(judge, x, true) for x in (drawn, test.x[0]))
+        scores[f"pictures_{name}"] = round(100 * inferred, 2)
+        scores[f"classifier_{name}"] = round(100 * real_ones, 2)
+    sentences = [captions.words(t) for t in test.x[1]]
     for name, x in {"pictures": drawn, "real": test.x[0]}.items():
-        seen = colors.agreement(torch.as_tensor(x), said, ground="white")
-        found |= {f"{name}_pixels_{k}": round(100 * v, 2) for k, v in seen.items()}
-    return found
+        shares = colors.agreement(torch.as_tensor(x), sentences, ground="white")
+        scores |= {f"{name}_pixels_{k}": round(100 * v, 2) for k, v in shares.items()}
+    return scores
 
 
 if __name__ == "__main__":

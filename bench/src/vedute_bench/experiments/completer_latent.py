@@ -1,9 +1,9 @@
-"""How large the latent of Completer should be, without labels: how stable its clusters are.
+"""Size of Completer's latent chosen without labels, by the stability of its clusters.
 
     python -m vedute_bench.experiments.completer_latent
 
-Half of the samples lack a view. Stability: how far halves of the complete samples agree on their
-clusters (`vedute.clusters`); error: of the hidden views, 1 is the mean.
+Half of the samples lack a view. Stability is the agreement of halves of the complete samples on
+their clusters (`vedute.estimators.clustering`); error is that of the hidden views, 1 for the mean.
 """
 
 from __future__ import annotations

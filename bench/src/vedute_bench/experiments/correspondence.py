@@ -1,12 +1,12 @@
-"""Does a correspondence between views form, and does it predict the error of hidden views?
+"""Correspondence between views, and whether it predicts the error of hidden views.
 
     python -m vedute_bench.experiments.correspondence [--datasets cub,scene15] [--seeds 0,1]
-                                                       the runs that are missing, a JSON line each
+                                                       missing runs, one JSON line each
 
-MVP from its defaults, with and without the permutation, with and without the hiding of views, as in
-the study `ingredients`; half of the samples incomplete. After the training, of samples whose views
-are all given, what `dynamics` measures: how far predicted latents are from the views' own, and the
-silhouettes of latents by target and by source; and the error of hidden views. `what_works` makes
+MVP has its defaults, with and without the permutation, with and without the hiding of views, as in
+the study `ingredients`; half of the samples are incomplete. The scores are those of `dynamics`
+after training on samples with all views: the distance of predicted latents from the views' own, the
+silhouettes of latents by target and by source, and the error of hidden views. `what_works` makes
 the table and the figure.
 """
 
@@ -52,7 +52,7 @@ def measure(dataset: str, label: str, seed: int) -> Record:
     truth = datasets.load(dataset)
     seen = drop_views(truth, RATE, MASK_SEED)
     model = PaperMVP(random_state=seed, **PARTS[label]).fit(seen)
-    shown = dynamics._some(truth, truth.mask.all(1).numpy())
+    shown = dynamics.sampled(truth, truth.mask.all(1).numpy())
     scores = _scores(model, shown) | {"error": dynamics.hidden_error(model, truth, seen)}
     about = {"study": "correspondence", "dataset": dataset, "label": label, "seed": seed}
     about |= {"rate": RATE, "mask_seed": MASK_SEED, "device": run._device(model), **run.code()}
@@ -61,8 +61,8 @@ def measure(dataset: str, label: str, seed: int) -> Record:
 
 def _scores(model: MVP, shown: Views) -> dict[str, float]:
     assert shown.y is not None
-    found = dynamics.numbers(dynamics.Latents.of(model, shown), shown.y)
-    return {k: v for k, v in found.items() if k in COLUMNS}
+    scores = dynamics.numbers(dynamics.Latents.of(model, shown), shown.y)
+    return {k: v for k, v in scores.items() if k in COLUMNS}
 
 
 def recorded(file: Path) -> list[Record]:
@@ -70,11 +70,13 @@ def recorded(file: Path) -> list[Record]:
 
 
 def correlations(runs: Sequence[Record]) -> tuple[float, float]:
-    """Spearman's, of distance and error in one dataset: over the settings' means, and over the
-    seeds of each setting, whose correlations are averaged."""
+    """Spearman's correlations of distance and error in one dataset.
+
+    The first is over the settings' means, the second over the seeds of a setting, averaged.
+    """
     by_label = {k: [r["scores"] for r in runs if r["label"] == k] for k in PARTS}
     means = [(_mean(s, "predicted"), _mean(s, "error")) for s in by_label.values()]
-    within = [_spearman([(s["predicted"], s["error"]) for s in own]) for own in by_label.values()]
+    within = [_spearman([(s["predicted"], s["error"]) for s in runs]) for runs in by_label.values()]
     return _spearman(means), fmean(within)
 
 
@@ -86,36 +88,36 @@ def _spearman(pairs: Sequence[tuple[float, float]]) -> float:
     return float(stats.spearmanr(*zip(*pairs, strict=True)).statistic)
 
 
-def table(found: Sequence[Record]) -> str:
+def table(known: Sequence[Record]) -> str:
     heads = ["", *(head for head, _ in COLUMNS.values())]
     lines = [f"| {' | '.join(heads)} |", "|---|" + "--:|" * len(COLUMNS)]
-    for dataset, label in product(_datasets(found), PARTS):
-        own = [r["scores"] for r in found if (r["dataset"], r["label"]) == (dataset, label)]
-        cells = (f"{_mean(own, k):.{digits}f}" for k, (_, digits) in COLUMNS.items())
+    for dataset, label in product(_datasets(known), PARTS):
+        scores = [r["scores"] for r in known if (r["dataset"], r["label"]) == (dataset, label)]
+        cells = (f"{_mean(scores, k):.{digits}f}" for k, (_, digits) in COLUMNS.items())
         lines.append(f"| {dataset}, {label} | {' | '.join(cells)} |")
     lines += ["", "| Spearman's correlation of distance and error | over settings | over seeds |"]
     lines.append("|---|--:|--:|")
-    for dataset in _datasets(found):
-        over = correlations([r for r in found if r["dataset"] == dataset])
+    for dataset in _datasets(known):
+        over = correlations([r for r in known if r["dataset"] == dataset])
         lines.append(f"| {dataset} | {' | '.join(f'{x:+.2f}' for x in over)} |")
     return "\n".join(lines) + "\n"
 
 
-def _datasets(found: Sequence[Record]) -> list[str]:
-    return [d for d in DATASETS if any(r["dataset"] == d for r in found)]
+def _datasets(known: Sequence[Record]) -> list[str]:
+    return [d for d in DATASETS if any(r["dataset"] == d for r in known)]
 
 
 @plots.styled
-def figure(found: Sequence[Record]) -> Any:
-    """Distance and error of every run, a panel per dataset."""
+def figure(known: Sequence[Record]) -> Any:
+    """Draw distance and error of every run, a panel per dataset."""
     from matplotlib.figure import Figure
 
     drawn = Figure(figsize=(10, 5.6), layout="constrained")
     axes = drawn.subplots(2, 3).flat
-    for ax, dataset in zip(axes, _datasets(found), strict=False):
+    for ax, dataset in zip(axes, _datasets(known), strict=False):
         for label, color in zip(PARTS, plots.cycle(len(PARTS)), strict=True):
-            own = [r["scores"] for r in found if (r["dataset"], r["label"]) == (dataset, label)]
-            x, y = ([s[k] for s in own] for k in ("predicted", "error"))
+            scores = [r["scores"] for r in known if (r["dataset"], r["label"]) == (dataset, label)]
+            x, y = ([s[k] for s in scores] for k in ("predicted", "error"))
             ax.scatter(x, y, s=14, color=color, label=label, alpha=0.8, linewidths=0)
         ax.set_title(dataset)
     drawn.supxlabel("distance of predicted latents from the views' own, of their length")

@@ -1,9 +1,9 @@
-"""The share of really hidden values inside intervals of several levels, on real sets, in percent.
+"""Coverage of intervals for hidden values at several levels, on real sets, in percent.
 
     python -m vedute_bench.experiments.coverage [--methods lowrank_fill] [--sets cub wikipedia]
 
-Half of the views are hidden as in `rivals.rivals`. In parentheses: the least and the most of
-a view with at least 100 hidden instances.
+Half of the views are hidden as in `rivals.rivals`. In parentheses are the minimum and the maximum
+over the views with at least 100 hidden instances.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ RATE, MASK_SEED, PROTOCOL = 0.5, 42, "bernoulli"
 
 
 def covered(method: str, dataset: str) -> Iterator[tuple[float, list[float]]]:
-    """By level: of all hidden views, and of each with enough instances."""
+    """Yield by level the coverage of all hidden views, and of each with enough instances."""
     truth = real_sets.load(dataset)
     views = missing.drop_views(truth, RATE, MASK_SEED, PROTOCOL)
     hidden = (truth.mask & ~views.mask).numpy()
@@ -34,18 +34,18 @@ def covered(method: str, dataset: str) -> Iterator[tuple[float, list[float]]]:
     for level in LEVELS:
         _, lower, upper = ([x.numpy() for x in end.x] for end in model.impute(views, level))
 
-        def share(of: Any, ends: Any = (lower, upper)) -> float:
-            return 100 * scores.coverage(truth.arrays(), *ends, of)
+        def share(chosen: Any, ends: Any = (lower, upper)) -> float:
+            return 100 * scores.coverage(truth.arrays(), *ends, chosen)
 
-        judged = np.flatnonzero(hidden.sum(0) >= ENOUGH)
-        of_view = (hidden & (np.arange(hidden.shape[1]) == v) for v in judged)
-        yield share(hidden), [share(of) for of in of_view]
+        counted = np.flatnonzero(hidden.sum(0) >= ENOUGH)
+        by_view = (hidden & (np.arange(hidden.shape[1]) == v) for v in counted)
+        yield share(hidden), [share(chosen) for chosen in by_view]
 
 
 def line(method: str, dataset: str) -> str:
     cells = [
-        f"{whole:.1f}" + (f" ({min(each):.1f} to {max(each):.1f})" if each else "")
-        for whole, each in covered(method, dataset)
+        f"{whole:.1f}" + (f" ({min(views):.1f} to {max(views):.1f})" if views else "")
+        for whole, views in covered(method, dataset)
     ]
     return "|".join(["", dataset, method, *cells, ""])
 

@@ -1,15 +1,15 @@
-"""Settings of a method compared by the error of hidden views on the real sets in VEDUTE_DATA.
+"""Comparison of settings of a method by the error of hidden views on real sets in VEDUTE_DATA.
 
     python -m vedute_bench.experiments.defaults -o records.jsonl [--methods mvae,mvtcae]
         [--variants base,drop] [--sets cub,msrc_v1] [--jobs 14] [--minutes 9]
     python -m vedute_bench.experiments.defaults --table records.jsonl [--against now]
     python -m vedute_bench.experiments.defaults --tables    for docs/defaults.md
 
-`--sets handwritten:500`: so many of its rows.
+`--sets handwritten:500` uses 500 of its rows.
 
-Masks are bernoulli at rate .5 with seeds 7 and 8, none of which any study uses. Labels are only
-read to record `acc`, which chooses nothing. Runs that have a record are not made again; when the
-time is up, those in progress are given up.
+Masks are bernoulli at rate .5 with seeds 7 and 8, which no study uses. Labels are only read to
+record `acc`, which is not used for selection. Runs with a record are not repeated; when the time is
+up, runs in progress are aborted.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ OF_MVP: dict[str, Settings] = {
     "s500b192": SHORT | {"batch_size": 192},
     "b128lr4": {"batch_size": 128, "lr": 4e-3},
 }
-# The second defaults, and what was tried before the third (results/defaults/layers.jsonl).
+# The second defaults, and settings tried before the third (results/defaults/layers.jsonl).
 LAYERS2 = {"hidden": (128, 128), "map_hidden": (64, 64), "again": None}
 LAYERS2 |= {"steps": 500, "batch_size": 256}
 FEWER = {"batch_size": 128, "steps": 300}
@@ -123,9 +123,9 @@ OF_BLEND: dict[str, Settings] = {
 FAMILIES = {"mvp": OF_MVP, "blend": OF_BLEND}
 DRAWS = ((0, 7), (1, 8))  # random_state, seed of the mask
 FOLDER = RESULTS / "defaults"
-BEFORE = {"reuters1200_dim10": "reuters1200"}  # what sets were called
+OLD_NAMES = {"reuters1200_dim10": "reuters1200"}  # former names of sets
 VAES = ("mvae", "mvtcae", "mopoe", "mmjsd", "mmvaeplus", "mmvae")
-# By table of docs/defaults.md: the records, the methods, what errors are divided by.
+# Tables of docs/defaults.md: the records, the methods, and the variant that errors are divided by.
 PAGE: dict[str, tuple[str, tuple[str, ...], str]] = {
     "mvp": ("records", ("mvp",), "base"),
     "vaes": ("records", VAES, "base"),
@@ -137,7 +137,7 @@ PAGE: dict[str, tuple[str, tuple[str, ...], str]] = {
 
 
 class Run(NamedTuple):
-    """One fit; the names are those of a record."""
+    """One fit; fields have the names of a record."""
 
     method: str
     set: str
@@ -146,22 +146,22 @@ class Run(NamedTuple):
     mask: int
 
 
-# What is to be done.
+# Planning.
 
 
 def variants(method: str) -> dict[str, Settings]:
-    """By name, what is set; a variant of a setting that the method has not is left out."""
+    """Settings of each variant, without variants that differ only in settings the method lacks."""
     known = {f.name for f in fields(paper_mvp.find(method))}
-    found: dict[str, Settings] = {}
+    settings_of: dict[str, Settings] = {}
     for name, settings in FAMILIES.get(method, OF_VAES).items():
-        mine = {k: v for k, v in settings.items() if k in known}
-        if mine not in found.values():
-            found[name] = mine
-    return found
+        applicable = {k: v for k, v in settings.items() if k in known}
+        if applicable not in settings_of.values():
+            settings_of[name] = applicable
+    return settings_of
 
 
 def planned(options: argparse.Namespace) -> list[Run]:
-    """All runs that are asked for and have no record, the longest first."""
+    """All requested runs without a record, longest first."""
     done = {key(r) for r in read(options.out)}
     runs = [
         Run(method, name, variant, *draw)
@@ -179,13 +179,13 @@ def read(path: Path) -> list[RunRecord]:
 
 
 def key(record: RunRecord) -> Run:
-    """Records of before there were several methods are MVP's; a set may have had another name."""
-    found = Run(**{k: record.get(k, "mvp") for k in Run._fields})
-    return found._replace(set=BEFORE.get(found.set, found.set))
+    """Run of a record; old records have no method, which is MVP, or a former name of a set."""
+    run = Run(**{k: record.get(k, "mvp") for k in Run._fields})
+    return run._replace(set=OLD_NAMES.get(run.set, run.set))
 
 
 def work(run: Run) -> int:
-    """A guess: numbers decoded in all steps."""
+    """Estimate the work of a run by the count of values decoded in all steps."""
     model = paper_mvp.find(run.method)(**variants(run.method)[run.variant])
     steps, rows = (vars(model).get(k) or 1 for k in ("steps", "batch_size"))
     return int(steps * rows * _width(run.set))
@@ -197,11 +197,11 @@ def _width(name: str) -> int:
     return sum(x[0].numel() for x in views.x)
 
 
-# Doing it.
+# Running.
 
 
 def measure(run: Run) -> RunRecord:
-    """One fit, and the error of what was hidden."""
+    """Fit once, and record the error of hidden views."""
     truth = real_sets.load(run.set)
     views = drop_views(truth, 0.5, run.mask)
     hidden = (truth.mask & ~views.mask).numpy()
@@ -213,12 +213,12 @@ def measure(run: Run) -> RunRecord:
     filled = [x.numpy() for x in model.impute(views).x]
     error = scores.imputation_error(list(io.of_views(truth).views.values()), filled, hidden)
     acc = 100 * scores.clustering_scores(truth.y, model.labels_)["acc"]
-    found = {"error": round(error, 4), "acc": round(acc, 1), "steps": model.history_[-1]["step"]}
-    return {**run._asdict(), **found, "seconds": round(seconds, 1)}
+    results = {"error": round(error, 4), "acc": round(acc, 1), "steps": model.history_[-1]["step"]}
+    return {**run._asdict(), **results, "seconds": round(seconds, 1)}
 
 
 def run_all(runs: Sequence[Run], out: Path, jobs: int, minutes: float) -> None:
-    """Each record is written as soon as there is one; processes end with this one."""
+    """Run in parallel and append records as they finish; the workers end with this process."""
     limit = Timer(60 * minutes, os._exit, (0,))
     limit.daemon = True
     limit.start()
@@ -229,21 +229,20 @@ def run_all(runs: Sequence[Run], out: Path, jobs: int, minutes: float) -> None:
     limit.cancel()
 
 
-# The tables.
+# Tables.
 
 
-def table(found: Sequence[RunRecord], against: str) -> str:
-    """Of one method, per variant: the geometric mean over sets of its error over that of the
-    variant `against`."""
+def table(known: Sequence[RunRecord], against: str) -> str:
+    """Table of one method: geometric mean over sets of each variant's error ratio to `against`."""
     lines = [f"| variant | sets | error / {against} |", "|---|--:|--:|"]
-    for variant, ratios in _ratios(found, against).items():
+    for variant, ratios in _ratios(known, against).items():
         lines.append(f"| {variant} | {len(ratios)} | {_mean(ratios):.4f} |")
     return "\n".join(lines) + "\n"
 
 
-def grid(found: Sequence[RunRecord], against: str) -> str:
-    """The same of several methods, a row each; the least is bold where it is below 1."""
-    rows = {m: _ratios(mine, against) for m, mine in _by_method(found).items()}
+def grid(known: Sequence[RunRecord], against: str) -> str:
+    """Table of the same ratios with a row per method; the minimum is bold if it is below 1."""
+    rows = {m: _ratios(runs, against) for m, runs in _by_method(known).items()}
     columns = [v for v in next(iter(rows.values())) if v != against]
     lines = ["| | " + " | ".join(columns) + " |", "|---|" + "--:|" * len(columns)]
     for method, row in rows.items():
@@ -255,29 +254,29 @@ def grid(found: Sequence[RunRecord], against: str) -> str:
 
 
 def of_page(name: str) -> str:
-    """A table of docs/defaults.md."""
+    """Text of a table of docs/defaults.md."""
     file, chosen, against = PAGE[name]
     by_method = _by_method(read(FOLDER / f"{file}.jsonl"))
-    found = [r for method in chosen for r in by_method[method]]
-    return (table if len(chosen) == 1 else grid)(found, against)
+    known = [r for method in chosen for r in by_method[method]]
+    return (table if len(chosen) == 1 else grid)(known, against)
 
 
-def _by_method(found: Sequence[RunRecord]) -> dict[str, list[RunRecord]]:
+def _by_method(known: Sequence[RunRecord]) -> dict[str, list[RunRecord]]:
     groups = defaultdict(list)
-    for r in found:
+    for r in known:
         groups[key(r).method].append(r)
     return dict(groups)
 
 
-def _ratios(found: Sequence[RunRecord], against: str) -> dict[str, list[float]]:
-    """By variant, set by set; of sets that have both."""
+def _ratios(known: Sequence[RunRecord], against: str) -> dict[str, list[float]]:
+    """Ratios by variant, one per set that has both variants."""
     errors: dict[str, dict[str, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
-    for r in found:
+    for r in known:
         errors[key(r).variant][key(r).set][r["seed"]] = r["error"]
     base = errors.get(against, {})
     return {
         variant: [
-            _ratio(mine, base[s]) for s, mine in by_set.items() if mine.keys() & base.get(s, {})
+            _ratio(draws, base[s]) for s, draws in by_set.items() if draws.keys() & base.get(s, {})
         ]
         for variant, by_set in errors.items()
     }
@@ -287,10 +286,10 @@ def _mean(ratios: Sequence[float]) -> float:
     return float(np.exp(np.mean(np.log(ratios)))) if ratios else float("nan")
 
 
-def _ratio(mine: dict[int, float], base: dict[int, float]) -> float:
-    """Of the mean errors of the draws that both have."""
-    both = mine.keys() & base.keys()
-    return sum(mine[d] for d in both) / sum(base[d] for d in both)
+def _ratio(errors: dict[int, float], base: dict[int, float]) -> float:
+    """Ratio of the mean errors over the draws that both have."""
+    both = errors.keys() & base.keys()
+    return sum(errors[d] for d in both) / sum(base[d] for d in both)
 
 
 def main() -> None:
@@ -307,8 +306,8 @@ def main() -> None:
     parser.add_argument("--against", default="base", help="the variant that others are divided by")
     options = parser.parse_args()
     if options.table:
-        for method, found in _by_method(read(options.table)).items():
-            print(f"{method}\n\n{table(found, options.against)}")
+        for method, known in _by_method(read(options.table)).items():
+            print(f"{method}\n\n{table(known, options.against)}")
         return
     if options.tables:
         for name in PAGE:

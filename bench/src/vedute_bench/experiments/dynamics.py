@@ -1,21 +1,27 @@
-"""The latents of MVP while it trains: the t-SNE figure of its paper, and what it says in numbers.
+"""Latents of MVP during training: the t-SNE figure of its paper, and measures of its claims.
 
     python -m vedute_bench.experiments.dynamics [handwritten] [--epochs 150] [--warmup 100]
 
-With the paper's settings of the dataset, half of the samples incomplete. At ten epochs, of samples
-whose views are all given (of the test split, where there is one):
+MVP has the paper's settings for the dataset; half of the samples are incomplete. At ten epochs,
+samples with all views (of the test split, if there is one) are scored:
 
-    predicted       |f_ij(z_i) - z_j| / |z_j|: how far a predicted latent is from the view's own
-    identity        |f_ij(z_i) - z_i| / |z_i|: how far the maps are from the identity
-    by_target       silhouette of all latents z_ij by the view j that they are of
-    by_source       the same by the view i that they are predicted from
-    consensus       silhouette of the consensus w_i by its source; not above 0 where they agree
-    nmi             of k-means on the mean of the consensuses, ten starts, in percent
-    error           of hidden views of training samples, 1 is that of the mean
+    predicted       |f_ij(z_i) - z_j| / |z_j|, distance of predicted latents from the view's own.
 
-The first two are means over samples and pairs i != j. `--out FOLDER` gets a line of JSON per epoch,
-in place of those of the same dataset, and <dataset>.png: latents by view, consensuses by source,
-mean consensuses by class.
+    identity        |f_ij(z_i) - z_i| / |z_i|, distance of the maps from the identity.
+
+    by_target       Silhouette of all latents z_ij by the target view j.
+
+    by_source       Silhouette of all latents z_ij by the source view i.
+
+    consensus       Silhouette of the consensus w_i by its source, at most 0 if sources agree.
+
+    nmi             NMI of k-means on the mean consensus, ten starts, in percent.
+
+    error           Error of hidden views of training samples, 1 for the mean.
+
+The first two are means over samples and pairs i != j. The folder `--out` gets one JSON line per
+epoch, replacing those of the same dataset, and <dataset>.png with latents by view, consensuses by
+source and mean consensuses by class.
 """
 
 from __future__ import annotations
@@ -45,12 +51,12 @@ from vedute_bench.runner import lines, run
 
 Array = NDArray[Any]
 RATE, MASK_SEED, SEED = 0.5, 42, 42
-CHECKPOINTS, SAMPLES, POINTS = 10, 500, 1000  # points of one t-SNE, or of one silhouette
+CHECKPOINTS, SAMPLES, POINTS = 10, 500, 1000  # POINTS: per t-SNE or silhouette
 STRIPS = ("z by view", "consensus by source", "mean consensus by class")
 
 
 class Latents(NamedTuple):
-    """z (n, L, L, D): of view j predicted from view i; w (n, L, k): the consensus of each row."""
+    """Latents z (n, L, L, D) of view j predicted from view i; consensus w (n, L, k) of each row."""
 
     z: Array
     w: Array
@@ -58,23 +64,23 @@ class Latents(NamedTuple):
     @classmethod
     @torch.no_grad()
     def of(cls, model: MVP, complete: Views) -> Latents:
-        inside: Any = model.fitted_model()
+        network: Any = model.fitted_model()
         batch = (
             model.network_input(model.learner.scaled(complete)).to(model.torch_device()).floating()
         )
-        sources = inside.sources(batch)
-        z = inside.latents(batch, sources)
-        found = (sources.spread(t.mean) for t in (z, inside.rows(z)))
-        return cls(*(t.float().cpu().numpy() for t in found))
+        sources = network.sources(batch)
+        z = network.latents(batch, sources)
+        means = (sources.spread(t.mean) for t in (z, network.rows(z)))
+        return cls(*(t.float().cpu().numpy() for t in means))
 
     def points(self) -> tuple[Array, Array, Array]:
-        """All latents (n L L, D), their sources and their targets."""
+        """All latents (n L L, D) with their sources and targets."""
         n, L, _, D = self.z.shape
         source, target = np.indices((n, L, L))[1:].reshape(2, -1)
         return self.z.reshape(-1, D), source, target
 
     def consensuses(self) -> tuple[Array, Array]:
-        """(n L, k), and their sources."""
+        """Consensuses (n L, k) with their sources."""
         n, L, k = self.w.shape
         return self.w.reshape(-1, k), np.tile(np.arange(L), n)
 
@@ -108,7 +114,7 @@ def _silhouette(points: Array, labels: Array) -> float:
 
 @torch.no_grad()
 def hidden_error(model: MVP, truth: Views, seen: Views) -> float:
-    """Of decoded hidden views; before there is a calibration."""
+    """Error of decoded hidden views, before calibration."""
     true = model.network_input(model.learner.scaled(truth)).floating().x
     decoded = [x[0] for x in model.decode(model.learner.scaled(seen))]
     hidden = (truth.mask & ~seen.mask).numpy()
@@ -117,14 +123,14 @@ def hidden_error(model: MVP, truth: Views, seen: Views) -> float:
 
 @dataclass
 class Watcher:
-    """A callback that looks at the model at some epochs."""
+    """Callback that measures the model at some epochs."""
 
     model: MVP
     shown: Views
     truth: Views
     seen: Views
     epochs: Sequence[int]
-    found: list[dict[str, Any]] = field(default_factory=list)
+    records: list[dict[str, Any]] = field(default_factory=list)
     strips: list[list[tuple[Array, Array]]] = field(default_factory=list)
 
     def __call__(self, record: dict[str, Any]) -> None:
@@ -136,32 +142,32 @@ class Watcher:
             scores = numbers(latents, y)
             scores["error"] = hidden_error(self.model, self.truth, self.seen)
         rounded = {k: round(v, 4) for k, v in scores.items()}
-        self.found.append({"epoch": record["epoch"], "stage": record["stage"], "scores": rounded})
+        self.records.append({"epoch": record["epoch"], "stage": record["stage"], "scores": rounded})
         self.strips.append(_planes(latents, y))
         print(f"epoch {record['epoch']}:", *(f"{k} {v:.3g}" for k, v in scores.items()), flush=True)
 
 
 def _planes(latents: Latents, y: Array) -> list[tuple[Array, Array]]:
-    """Points in the plane with their labels, strip by strip."""
+    """Points in the plane with their labels, for each strip."""
     points, _, target = latents.points()
     w, source = latents.consensuses()
     classes = np.unique(y, return_inverse=True)[1]
     strips = [(points, target), (w, source), (latents.w.mean(1), classes)]
-    rng, found = np.random.default_rng(SEED), []
+    rng, planes = np.random.default_rng(SEED), []
     for values, labels in strips:
         rows = rng.permutation(len(values))[:POINTS]
-        found.append((plots.plane(values[rows]), labels[rows]))
-    return found
+        planes.append((plots.plane(values[rows]), labels[rows]))
+    return planes
 
 
 @plots.styled
 def figure(watcher: Watcher) -> Any:
     from matplotlib.figure import Figure
 
-    columns = len(watcher.found)
+    columns = len(watcher.records)
     drawn = Figure(figsize=(1.3 * columns, 4.4), layout="constrained")
     axes = drawn.subplots(len(STRIPS), columns, squeeze=False)
-    for column, (record, strips) in enumerate(zip(watcher.found, watcher.strips, strict=True)):
+    for column, (record, strips) in enumerate(zip(watcher.records, watcher.strips, strict=True)):
         axes[0, column].set_title(f"epoch {record['epoch']}", fontsize=8)
         for row, (points, labels) in enumerate(strips):
             colors = np.array(plots.cycle(int(labels.max()) + 1))[labels]
@@ -174,14 +180,14 @@ def figure(watcher: Watcher) -> Any:
     return drawn
 
 
-def _some(views: Views, wanted: Array) -> Views:
-    """At most SAMPLES of the wanted rows."""
+def sampled(views: Views, wanted: Array) -> Views:
+    """Draw at most SAMPLES of the wanted rows."""
     rows = np.random.default_rng(SEED).permutation(np.flatnonzero(wanted))[:SAMPLES]
     return views[np.sort(rows)]
 
 
 def parts(dataset: str) -> tuple[Views, Views]:
-    """To train, and to look at; the same where a dataset has no such parts."""
+    """Train and test split, or the whole dataset twice if it has no splits."""
     try:
         return datasets.load(dataset, "train"), datasets.load(dataset, "test")
     except ValueError:
@@ -190,15 +196,16 @@ def parts(dataset: str) -> tuple[Views, Views]:
 
 
 def watch(dataset: str, changed: dict[str, Any]) -> tuple[MVP, Watcher, float]:
-    """A fit, and what was seen of it; the seconds that it took."""
+    """Fit MVP with a watcher; returns both and the seconds of the fit."""
     truth, test = parts(dataset)
     views = drop_views(truth, RATE, MASK_SEED)
     settings = {**presets.find("mvp", dataset), **changed, "random_state": SEED}
     model = MVP(**settings)
     incomplete = ~views.mask.all(1).numpy()
     epochs = sorted({round(e) for e in np.linspace(1, settings["epochs"], CHECKPOINTS)})
-    shown = _some(test, test.mask.all(1).numpy())
-    watcher = Watcher(model, shown, _some(truth, incomplete), _some(views, incomplete), epochs)
+    shown = sampled(test, test.mask.all(1).numpy())
+    hidden = sampled(truth, incomplete), sampled(views, incomplete)
+    watcher = Watcher(model, shown, *hidden, epochs)
     model.callbacks = [watcher]
     start = perf_counter()
     model.fit(views)
@@ -220,7 +227,7 @@ def main(words: list[str] | None = None) -> None:
     file: Path = options.out / "records.jsonl"
     old = lines.read(file)
     kept = [r for r in old if r["dataset"] != options.dataset]
-    lines.write(file, [*kept, *(found | about for found in watcher.found)])
+    lines.write(file, [*kept, *(record | about for record in watcher.records)])
     files.save(figure(watcher), options.out / f"{options.dataset}.png", 110)
 
 

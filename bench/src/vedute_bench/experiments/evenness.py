@@ -1,14 +1,14 @@
-"""At which scale of its dimensions a representation of images has the best clusters.
+"""Whitening power of a representation of images with the best clusters.
 
     python -m vedute_bench.experiments.evenness [DATASET] [--methods mvp] [--whole] [--out FILE]
     python -m vedute_bench.experiments.evenness --tables    for docs/pictures.md, from the records
 
-Each training is scored at five powers, with dimensions divided by their standard deviation in
-training to that power (`evenness`): 0 is what was learned, with 1 all dimensions vary alike. The
-scores need no label but NMI: `same_clusters`, whether few views lead to the clusters of all. Data,
-seed and length are those of image_defaults.py, a fifth of the usual length, or `--whole`. Of
-shapes also: the share of the representation's variance that class, color, size and place of the
-objects explain linearly, from all views.
+Each training is scored at five powers: dimensions are divided by their standard deviation in
+training to that power. 0 leaves the representation as it is, with 1 all dimensions have the same
+variance. Apart from NMI, the scores need no labels; `same_clusters` is the agreement of clusters
+from few views and from all. Data, seed and length are those of image_defaults.py, that is, a fifth
+of the usual length, or the whole with `--whole`. For `shapes` there is also the share of the
+representation's variance that class, color, size and place of the objects explain linearly.
 """
 
 from __future__ import annotations
@@ -60,15 +60,15 @@ Array = NDArray[np.float64]
 
 
 def estimator(method: str, dataset: str, whole: bool) -> NeuralEstimator:
-    """MVP with its defaults, as learned; the others with their presets."""
+    """MVP with its defaults and without whitening; other methods with their presets."""
     if method == "mvp":
         settings: Record = {"evenness": 0.0} | ({} if whole else _length(dataset))
     else:
         epochs = 100 if whole else EPOCHS[dataset]["epochs"]
         settings = presets.find(method, dataset) | {"epochs": epochs}
-    found = paper_mvp.find(method)(**settings, random_state=SEED)
-    assert isinstance(found, NeuralEstimator)
-    return found
+    model = paper_mvp.find(method)(**settings, random_state=SEED)
+    assert isinstance(model, NeuralEstimator)
+    return model
 
 
 def measure(method: str, dataset: str, whole: bool) -> list[Record]:
@@ -79,7 +79,7 @@ def measure(method: str, dataset: str, whole: bool) -> list[Record]:
     learned = torch.from_numpy(model.transform(seen[:SAMPLES])).to(device)
     causes = factors(len(test)) if dataset == "shapes" else {}
     facts = {"dataset": dataset, "method": method, "whole": whole, "device": str(device)} | code()
-    found = []
+    records = []
     for power in POWERS:
         scale = whitening_factors(learned, power)
 
@@ -90,12 +90,12 @@ def measure(method: str, dataset: str, whole: bool) -> list[Record]:
         scores = {f"{k}_{n}": round(v, 5) for n, row in sizes.items() for k, v in row.items()}
         z = model.transform(test) * scale.cpu().numpy()
         scores |= {f"by_{k}": round(explained(x, z), 5) for k, x in causes.items()}
-        found.append(facts | {"power": power, "scores": scores})
-    return found
+        records.append(facts | {"power": power, "scores": scores})
+    return records
 
 
 def factors(n: int) -> dict[str, Array]:
-    """What the first n test objects of `shapes` were made of, (n, ...) each."""
+    """Factors of the first n test objects of `shapes`, (n, ...) each."""
     rows, seed = objects.split_rows(objects.FULL, "test"), 0
     y = objects.labels(objects.FULL, seed)
     colors, places = [], []
@@ -110,21 +110,21 @@ def factors(n: int) -> dict[str, Array]:
 
 
 def explained(x: Array, z: Array) -> float:
-    """The share of the variance of z (n, D) that is linear in x (n, ...)."""
-    found = LinearRegression().fit(x, z).predict(x)
-    return float(r2_score(z, found, multioutput="variance_weighted"))
+    """Share of the variance of z (n, D) that x (n, ...) explains linearly."""
+    predicted = LinearRegression().fit(x, z).predict(x)
+    return float(r2_score(z, predicted, multioutput="variance_weighted"))
 
 
 def table(records: list[Record], dataset: str) -> str:
-    """The best power of every training in bold."""
+    """Table of a dataset, with the best power of every training in bold."""
     shares = {f"by_{k}": f"variance by {k}" for k in EXPLAIN} if dataset == "shapes" else {}
     heads = (COLUMNS | shares).values()
     lines = ["| | power | " + " | ".join(heads) + " |", "|---|--:|" + "--:|" * len(heads)]
     for whole, method in ((w, m) for w in (False, True) for m in NAMES):
         facts = (dataset, method, whole)
-        mine = [r for r in records if (r["dataset"], r["method"], r["whole"]) == facts]
-        best = {k: max(r["scores"][k] for r in mine) for k in COLUMNS} if mine else {}
-        for r in mine:
+        powers = [r for r in records if (r["dataset"], r["method"], r["whole"]) == facts]
+        best = {k: max(r["scores"][k] for r in powers) for k in COLUMNS} if powers else {}
+        for r in powers:
             values = ((r["scores"][k], best.get(k)) for k in COLUMNS | shares)
             cells = (f"**{100 * v:.1f}**" if v == top else f"{100 * v:.1f}" for v, top in values)
             name = NAMES[method] + (", whole training" if whole else "")

@@ -1,12 +1,12 @@
-"""How MVP's defaults for images were found: short trainings on two sets of images.
+"""Search of MVP's defaults for images: short trainings on two image datasets.
 
-    python -m vedute_bench.experiments.image_defaults [DATASET] [--out FILE]   what is missing
+    python -m vedute_bench.experiments.image_defaults [DATASET] [--out FILE]   missing runs
     python -m vedute_bench.experiments.image_defaults --tables    for docs/pictures.md
 
-Trainings have a fifth of the length that they have elsewhere; half of the samples are incomplete,
-one seed. The scores are those of 3000 test samples; `hidden_error` and `hidden_ssim` are of views
-that were hidden from 3000 training samples: by these the defaults were chosen, but for the
-choices that docs/pictures.md names.
+Trainings have a fifth of the usual length, one seed, and half of the samples incomplete. The scores
+are computed on 3000 test samples; `hidden_error` and `hidden_ssim` are those of views hidden from
+3000 training samples. The defaults were chosen by these two, except for the choices named in
+docs/pictures.md.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ FREE = TIDY | {"bounded": False}
 JOINT = FREE | {"objective": "joint", "prior": "joint"}
 HIDING = {"view_dropout": 0.3}
 LAPLACE = {"likelihood": "laplace"}
-FIRST = {  # what our search began with
+FIRST = {  # start of our search
     **JOINT,
     **HIDING,
     "variant": "tables",
@@ -128,21 +128,21 @@ Record = dict[str, Any]
 
 def variants() -> list[Record]:
     """Label, dataset, method, preset and settings of every training."""
-    found = []
+    trainings = []
     for label, sets, settings in PUBLISHED:
-        found += [
+        trainings += [
             _one(label, d, MVP, "paper", EPOCHS[d] | _faster(label, d) | settings) for d in sets
         ]
     for label, sets, settings in OURS:
-        found += [_one(label, d, MVP, None, FIRST | _length(d) | settings) for d in sets]
+        trainings += [_one(label, d, MVP, None, FIRST | _length(d) | settings) for d in sets]
     for end, sets, settings in OTHERS:
         for d, (method, name) in product(sets, RIVALS.items()):
             epochs = {"epochs": EPOCHS[d]["epochs"]}
-            found.append(_one(name + end, d, method, "paper", epochs | settings))
-    return found
+            trainings.append(_one(name + end, d, method, "paper", epochs | settings))
+    return trainings
 
 
-RIVALS = {"mvtcae": "MVTCAE", "mmjsd": "mmJSD"}  # the best of the others on PolyMNIST
+RIVALS = {"mvtcae": "MVTCAE", "mmjsd": "mmJSD"}  # best other methods on PolyMNIST
 
 
 def _length(dataset: str) -> dict[str, int]:
@@ -151,7 +151,7 @@ def _length(dataset: str) -> dict[str, int]:
 
 
 def _faster(label: str, dataset: str) -> dict[str, float]:
-    """PolyMNIST has the learning rate of its preset, jointly twice that."""
+    """Twice the preset's learning rate for joint variants on PolyMNIST."""
     return {"lr": 1e-3} if "joint" in label and dataset == "polymnist" else {}
 
 
@@ -165,22 +165,26 @@ def _one(label: str, dataset: str, method: str, preset: str | None, settings: An
     }
 
 
-def measure(asked: Record, real: Views, test: Views, seen: Views, folder: Path) -> Record:
-    published = "mvp" if asked["method"] == MVP else asked["method"]
-    preset = presets.find(published, asked["dataset"]) if asked["preset"] else {}
-    hp = {**preset, **asked["settings"], "random_state": SEED}
+def measure(training: Record, real: Views, test: Views, seen: Views, folder: Path) -> Record:
+    published = "mvp" if training["method"] == MVP else training["method"]
+    preset = presets.find(published, training["dataset"]) if training["preset"] else {}
+    hp = {**preset, **training["settings"], "random_state": SEED}
     start = perf_counter()
-    model: Estimator = paper_mvp.find(asked["method"])(**hp).fit(seen)
+    model: Estimator = paper_mvp.find(training["method"])(**hp).fit(seen)
     seconds = perf_counter() - start
     device, predictor = cross_view.device_of(model), cross_view.by_model(model)
-    kinds = ["per_view"] if asked["dataset"] == "polymnist" else []
+    kinds = ["per_view"] if training["dataset"] == "polymnist" else []
     judges = classifiers.judges(kinds, real, test, device, folder / "classifiers")
-    found = cross_view.evaluate(predictor, cross_view.enter(model, test), judges)
-    some = (cross_view.enter(model, views[:SAMPLES]) for views in (real, seen))
-    scores = cross_view.hidden_in_training(predictor, *some)
-    scores |= {f"{k}_{n}": v for n, row in found.sizes.items() for k, v in row.items()}
-    rounded = {k: round(v, 5) for k, v in scores.items()}
-    return asked | code() | {"device": str(device), "seconds": round(seconds, 1), "scores": rounded}
+    sizes = cross_view.evaluate(predictor, cross_view.enter(model, test), judges).sizes
+    entered = (cross_view.enter(model, views[:SAMPLES]) for views in (real, seen))
+    scores = cross_view.hidden_in_training(predictor, *entered)
+    scores |= {f"{k}_{n}": v for n, row in sizes.items() for k, v in row.items()}
+    results = {
+        "device": str(device),
+        "seconds": round(seconds, 1),
+        "scores": {k: round(v, 5) for k, v in scores.items()},
+    }
+    return training | code() | results
 
 
 def run(path: Path, sets: Sequence[str]) -> None:
@@ -191,11 +195,11 @@ def run(path: Path, sets: Sequence[str]) -> None:
             continue
         real, test = load(dataset, "train"), load(dataset, "test")[:SAMPLES]
         seen = drop_views(real, RATE, SEED)
-        for asked in left:
-            record = measure(asked, real, test, seen, path.parent)
+        for training in left:
+            record = measure(training, real, test, seen, path.parent)
             with path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(record) + "\n")
-            print(dataset, asked["label"], f"{record['seconds']:.0f} s", flush=True)
+            print(dataset, training["label"], f"{record['seconds']:.0f} s", flush=True)
 
 
 def read(path: Path) -> list[Record]:
@@ -207,17 +211,16 @@ def _key(record: Record) -> tuple[str, str]:
 
 
 def table(records: Sequence[Record], dataset: str) -> str:
-    """In the order of `variants`; best in bold."""
+    """Table of a dataset in the order of `variants`, best in bold."""
     order = [_key(v) for v in variants()]
-    mine = sorted(
-        (r for r in records if r["dataset"] == dataset), key=lambda r: order.index(_key(r))
-    )
-    known = {name for r in mine for name in r["scores"]}
+    on_dataset = [r for r in records if r["dataset"] == dataset]
+    on_dataset.sort(key=lambda r: order.index(_key(r)))
+    known = {name for r in on_dataset for name in r["scores"]}
     columns = {k: v for k, v in COLUMNS.items() if any(name.startswith(k) for name in known)}
     names = [k if k.startswith("hidden") else f"{k}_{n}" for k in columns for n in _sizes(k)]
     lines = ["| | " + " | ".join(columns.values()) + " |", "|---|" + "--:|" * len(names)]
-    best = {k: _best(k, [r["scores"][k] for r in mine if k in r["scores"]]) for k in names}
-    for r in mine:
+    best = {k: _best(k, [r["scores"][k] for r in on_dataset if k in r["scores"]]) for k in names}
+    for r in on_dataset:
         cells = (_shown(k, r["scores"].get(k), best[k]) for k in names)
         lines.append(f"| {r['label']} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"

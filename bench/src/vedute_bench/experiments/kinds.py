@@ -1,10 +1,10 @@
-"""What the kinds of views are worth: z-scores, the kinds that are found, and others in their place.
+"""Comparison of z-scores, the detected kinds of views, and other kinds in their place.
 
     python -m vedute_bench.experiments.kinds -o records.jsonl [--methods mvp] [--sets movies617]
     python -m vedute_bench.experiments.kinds --table bench/results/kinds/records.jsonl
 
-Half of the views are hidden as in `rivals.rivals`; error of hidden views in the units of the
-data, accuracy of k-means in percent.
+Half of the views are hidden as in `rivals.rivals`. The error of hidden views is in the units of the
+data, the accuracy of k-means in percent.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from vedute_bench.runner import lines, records
 
 RATE, MASK_SEED, PROTOCOL, SEEDS = 0.5, 42, "bernoulli", (0, 1, 2)
 VARIANTS: dict[str, dict[str, Any]] = {"z-scores": {"scaling": "standard"}, "found": {}}
-OTHERS: dict[str, dict[str, dict[str, Any]]] = {  # where another kind is as plausible
+OTHERS: dict[str, dict[str, dict[str, Any]]] = {  # other kinds that are equally plausible
     "movies617": {"counts": {"kinds": "counts"}},
     "movies617, presence": {"binary": {"kinds": "binary"}},
 }
 
 
 def load(dataset: str) -> Views:
-    """A set of real_sets, or whether its values are above zero."""
+    """Load a set of `real_sets`, or the indicators of its positive values."""
     name, _, presence = dataset.partition(", ")
     truth = real_sets.load(name)
     return replace(truth, x=tuple((x > 0).float() for x in truth.x)) if presence else truth
@@ -45,30 +45,32 @@ def variants(dataset: str) -> dict[str, dict[str, Any]]:
     return VARIANTS | OTHERS.get(dataset, {})
 
 
-def measure(*what: Any) -> dict[str, Any]:
-    """One fit, and the error of what was hidden."""
-    method, dataset, variant, seed = what
+def measure(method: str, dataset: str, variant: str, seed: int) -> dict[str, Any]:
+    """Fit once, and record the error of hidden views."""
     truth = load(dataset)
     views = missing.drop_views(truth, RATE, MASK_SEED, PROTOCOL)
     K, start = len(np.unique(truth.y)), perf_counter()
-    found = methods.find(method)(n_clusters=K, random_state=seed, **variants(dataset)[variant])
-    filled = [x.numpy() for x in found.fit(views).impute(views).x]
+    model = methods.find(method)(n_clusters=K, random_state=seed, **variants(dataset)[variant])
+    filled = [x.numpy() for x in model.fit(views).impute(views).x]
     hidden = (truth.mask & ~views.mask).numpy()
     return {
-        **dict(zip(("method", "dataset", "variant", "seed"), what, strict=True)),
+        "method": method,
+        "dataset": dataset,
+        "variant": variant,
+        "seed": seed,
         "error": round(scores.imputation_error(truth.arrays(), filled, hidden), 5),
-        "acc": round(100 * scores.clustering_scores(truth.y, found.labels_)["acc"], 2),
+        "acc": round(100 * scores.clustering_scores(truth.y, model.labels_)["acc"], 2),
         "seconds": round(perf_counter() - start, 1),
     }
 
 
 def table(known: list[dict[str, Any]]) -> Iterator[str]:
-    """Markdown: error and accuracy, mean of the seeds."""
+    """Lines of a Markdown table of error and accuracy, means over seeds."""
     yield "| | | seeds | error | accuracy |\n|---|---|--:|--:|--:|"
     for key in dict.fromkeys((r["dataset"], r["method"], r["variant"]) for r in known):
-        mine = [r for r in known if (r["dataset"], r["method"], r["variant"]) == key]
-        error, acc = (np.mean([r[k] for r in mine]) for k in ("error", "acc"))
-        yield f"| {key[0]}, {key[1]} | {key[2]} | {len(mine)} | {error:.4f} | {acc:.1f} |"
+        runs = [r for r in known if (r["dataset"], r["method"], r["variant"]) == key]
+        error, acc = (np.mean([r[k] for r in runs]) for k in ("error", "acc"))
+        yield f"| {key[0]}, {key[1]} | {key[2]} | {len(runs)} | {error:.4f} | {acc:.1f} |"
 
 
 def main() -> None:

@@ -1,15 +1,16 @@
-"""What keeps MVP's latents from growing: their scale over a training.
+"""Scale of MVP's latents during training, and what keeps it from growing.
 
     python -m vedute_bench.experiments.latent_scale           all runs, one JSON line each
     python -m vedute_bench.experiments.latent_scale --table   for docs/what-makes-mvp-work.md
 
-The runs of the study `anchor`, tanh at the end of encoders (`bounded`) and weight decay, each with
-and without the other, from the defaults, with early stopping off, so that all are equally long;
-half of the samples incomplete, one seed. At some steps, of complete samples and the own latents of
-their views:
+The runs are those of the study `anchor`: tanh at the end of encoders (`bounded`) and weight decay,
+each with and without the other. They start from the defaults, without early stopping, so that all
+have the same length; half of the samples are incomplete, with one seed. The scores at some steps
+are computed from the views' own latents of complete samples:
 
-    mean     root mean square of the posterior means
-    width    mean of the posterior deviations
+    mean     Root mean square of the posterior means.
+
+    width    Mean of the posterior standard deviations.
 """
 
 from __future__ import annotations
@@ -37,28 +38,28 @@ Scale = dict[str, float]
 
 @torch.no_grad()
 def scale(model: MVP, complete: Views) -> Scale:
-    inside: Any = model.fitted_model()
+    network: Any = model.fitted_model()
     batch = model.network_input(model.learner.scaled(complete)).to(model.torch_device()).floating()
-    sources = inside.sources(batch)
-    own = inside.latents(batch, sources).map(sources.own)
-    size, width = own.mean.square().mean().sqrt(), gaussian.std(own).mean()
+    sources = network.sources(batch)
+    latents = network.latents(batch, sources).map(sources.own)
+    size, width = latents.mean.square().mean().sqrt(), gaussian.std(latents).mean()
     return {"mean": round(float(size), 4), "width": round(float(width), 4)}
 
 
 def watch(dataset: str, bounded: bool, decay: float) -> dict[str, Any]:
-    """The scale at the first epoch that ends at a mark or later; where it was measured."""
+    """Scales at the first epochs that end at the marks or later, and the device."""
     truth = datasets.load(dataset)
     model = PaperMVP(bounded=bounded, weight_decay=decay, random_state=SEED, **LENGTH)
-    found: dict[int, Scale] = {}
+    scales: dict[int, Scale] = {}
 
-    def look(record: dict[str, Any]) -> None:
-        due = [mark for mark in MARKS if mark <= record["step"] and mark not in found]
+    def measure(record: dict[str, Any]) -> None:
+        due = [mark for mark in MARKS if mark <= record["step"] and mark not in scales]
         for mark in due:
-            found[mark] = scale(model, truth[:SAMPLES])
+            scales[mark] = scale(model, truth[:SAMPLES])
 
-    model.callbacks = [look]
+    model.callbacks = [measure]
     model.fit(drop_views(truth, RATE, SEED))
-    return {"scales": {str(k): v for k, v in found.items()}, "device": run._device(model)}
+    return {"scales": {str(k): v for k, v in scales.items()}, "device": run._device(model)}
 
 
 def label(bounded: bool, decay: float) -> str:
@@ -70,10 +71,10 @@ def recorded() -> list[dict[str, Any]]:
     return lines.read(FILE)
 
 
-def table(found: list[dict[str, Any]]) -> str:
+def table(known: list[dict[str, Any]]) -> str:
     lines = [f"| mean (width), after steps | {' | '.join(map(str, MARKS))} |"]
     lines.append("|---|" + "--:|" * len(MARKS))
-    for r in found:
+    for r in known:
         cells = (f"{s['mean']:.2f} ({s['width']:.2f})" for s in r["scales"].values())
         lines.append(f"| {r['dataset']}, {r['label']} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"

@@ -1,18 +1,24 @@
-"""Why MoPoE's clusters of incomplete PolyMNIST are poor (NMI 9 to 18) while its images are right.
+"""Diagnosis of MoPoE's clusters of incomplete PolyMNIST, which are poor (NMI 9 to 18).
 
     python -m vedute_bench.experiments.mopoe_clusters [--epochs 30] [--out FILE]
 
-MoPoE on complete and on incomplete data (half of the samples), with MVP's networks and with those
-of the PolyMNIST tables, with the prior in all products instead of that of all views, and with a
-smaller latent. Of the representation of the test samples from one, four and five views:
+MoPoE is trained on complete and on incomplete data (half of the samples), with MVP's networks and
+with those of the PolyMNIST tables, with the prior in all products instead of only in that of all
+views, and with a smaller latent. The representation of test samples from one, four and five views
+is scored:
 
-    nmi        of k-means, ten starts, on the means of the latent
-    nmi_pca    the same on as many principal components as classes
-    nmi_lda    the same on the directions that tell the classes of the training samples apart: what
-               k-means would find if it knew where to look (labels are used: a diagnosis, no score)
-    linear     accuracy of a linear classifier on the means
-    between    the share of their variance that is between classes
-    used       latent dimensions whose posterior is narrower than half of the prior's deviation
+    nmi        NMI of k-means with ten starts on the latent means.
+
+    nmi_pca    NMI on as many principal components as classes.
+
+    nmi_lda    NMI on the discriminant directions of the training samples' classes. Since it uses
+               labels, it is a diagnosis, not a score.
+
+    linear     Accuracy of a linear classifier on the means.
+
+    between    Share of the means' variance that is between classes.
+
+    used       Number of latent dimensions with a posterior std below half of the prior's.
 """
 
 from __future__ import annotations
@@ -51,7 +57,7 @@ VARIANTS: tuple[Variant, ...] = (
 
 @torch.no_grad()
 def represented(model: MoPoE, views: Views, given: tuple[int, ...]) -> tuple[Any, Any]:
-    """Means and deviations of the posterior from these views alone, (n, D) each."""
+    """Means and standard deviations (n, D) of the posterior from the given views alone."""
     network: Any = model.fitted_model()
     hidden = torch.ones(views.shape[1], dtype=torch.bool)
     hidden[list(given)] = False
@@ -66,24 +72,24 @@ def represented(model: MoPoE, views: Views, given: tuple[int, ...]) -> tuple[Any
 
 def nmi(z: Any, y: Any) -> float:
     K = len(np.unique(y))
-    on = torch.as_tensor(z, device="cuda" if torch.cuda.is_available() else "cpu")
-    found = clustering.nearest(z, kmeans.centers(on, K, 42).cpu().numpy())
-    return 100 * scores.clustering_scores(y, found)["nmi"]
+    points = torch.as_tensor(z, device="cuda" if torch.cuda.is_available() else "cpu")
+    labels = clustering.nearest(z, kmeans.centers(points, K, 42).cpu().numpy())
+    return 100 * scores.clustering_scores(y, labels)["nmi"]
 
 
-def looked_at(model: MoPoE, train: Views, test: Views, given: tuple[int, ...]) -> dict[str, Any]:
+def diagnose(model: MoPoE, train: Views, test: Views, given: tuple[int, ...]) -> dict[str, Any]:
     z, std = represented(model, test, given)
-    before, _ = represented(model, train, given)
+    z_train, _ = represented(model, train, given)
     y, K = np.asarray(test.y), len(np.unique(test.y))
-    told = LinearDiscriminantAnalysis(n_components=K - 1).fit(before, np.asarray(train.y))
-    middles = np.stack([z[y == k].mean(0) for k in np.unique(y)])
-    between = (middles[y] - z.mean(0)).var(0).sum() / z.var(0).sum()
+    lda = LinearDiscriminantAnalysis(n_components=K - 1).fit(z_train, np.asarray(train.y))
+    means = np.stack([z[y == k].mean(0) for k in np.unique(y)])
+    between = (means[y] - z.mean(0)).var(0).sum() / z.var(0).sum()
     return {
         "given": list(given),
         "nmi": nmi(z, y),
         "nmi_pca": nmi(PCA(K, random_state=0).fit_transform(z).astype(np.float32), y),
-        "nmi_lda": nmi(told.transform(z).astype(np.float32), y),
-        "linear": 100 * float((told.predict(z) == y).mean()),
+        "nmi_lda": nmi(lda.transform(z).astype(np.float32), y),
+        "linear": 100 * float((lda.predict(z) == y).mean()),
         "between": float(between),
         "used": int((std.mean(0) < 0.5).sum()),
     }
@@ -93,20 +99,20 @@ def main() -> None:
     parser = ArgumentParser()
     parser.add_argument("--epochs", type=int, default=30)
     parser.add_argument("--out", type=Path, default=FILE)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     train, test = load("polymnist", "train"), load("polymnist", "test")
-    asked.out.parent.mkdir(parents=True, exist_ok=True)
+    options.out.parent.mkdir(parents=True, exist_ok=True)
     for table, rate, settings in VARIANTS:
-        wanted = presets.find("mopoe", table) | {"epochs": asked.epochs, **settings}
+        changed = presets.find("mopoe", table) | {"epochs": options.epochs, **settings}
         views = drop_views(train, rate, 42, "bernoulli") if rate else train
-        model = MoPoE(**wanted, random_state=42).fit(views)
-        inside = [cross_view.enter(model, part) for part in (train[:10000], test)]
-        found = [looked_at(model, *inside, given) for given in GIVEN]
-        record = {"table": table, "rate": rate, "settings": settings, "epochs": asked.epochs}
-        line = json.dumps({**record, **code(), "found": found})
-        with asked.out.open("a") as file:
+        model = MoPoE(**changed, random_state=42).fit(views)
+        entered = [cross_view.enter(model, part) for part in (train[:10000], test)]
+        results = [diagnose(model, *entered, given) for given in GIVEN]
+        record = {"table": table, "rate": rate, "settings": settings, "epochs": options.epochs}
+        line = json.dumps({**record, **code(), "found": results})
+        with options.out.open("a") as file:
             file.write(line + "\n")
-        print(table, rate, settings, found, flush=True)
+        print(table, rate, settings, results, flush=True)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
-"""Does MVAE see anything? With the prior in every product, beta from the start may end it.
+"""Posterior collapse of MVAE with the prior in every product, without a warm-up of beta.
 
     VEDUTE_DATA=folder python -m vedute_bench.experiments.mvae_warmup
 
-Two views of 2000 PolyMNIST samples, half of them incomplete, 1050 steps of 16. spread: the mean
-standard deviation of the representation over the samples; zero where all samples are the same.
+MVAE is trained on two views of 2000 PolyMNIST samples, half of them incomplete, in 1050 steps of
+16. The spread is the mean standard deviation of the representation over the samples; it is zero
+if the posterior has collapsed.
 """
 
 from __future__ import annotations

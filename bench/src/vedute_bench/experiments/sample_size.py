@@ -1,11 +1,11 @@
-"""How many samples it takes: error at hidden views by the number of rows.
+"""Error of hidden views by the number of rows.
 
-    python -m vedute_bench.experiments.sample_size            goes on with what is not recorded yet
+    python -m vedute_bench.experiments.sample_size            missing runs
     python -m vedute_bench.experiments.sample_size --table    the table in docs/costs.md
 
-Some rows of a set, of which half lack views (mask seed 42), are given to a method; the error is
-that of the views that were hidden so, in standard deviations of each feature: 1 is what the mean
-gets. Three draws of rows each. One thread; records in bench/results/sample-size.
+A method is fitted to some rows of a set, half of which lack views (mask seed 42). The error of the
+hidden views is in standard deviations of each feature: 1 for the mean. There are three draws of
+rows per size. Runs use one thread; records are in bench/results/sample-size.
 """
 
 from __future__ import annotations
@@ -41,9 +41,8 @@ def load(name: str) -> Views:
 
 
 def measure(name: str, whole: Views, rows: int, method: str, seed: int) -> dict[str, object]:
-    """One record."""
-    some = np.sort(np.random.default_rng(seed).permutation(len(whole))[:rows])
-    truth = whole[some]
+    """Fit once, and return the record."""
+    truth = whole[np.sort(np.random.default_rng(seed).permutation(len(whole))[:rows])]
     given = drop_views(truth, 0.5, 42)
     start = perf_counter()
     filled = methods.find(method)(random_state=0).fit(given).impute(given)
@@ -80,14 +79,14 @@ def run() -> None:
 
 
 def table() -> str:
-    """Mean and standard deviation over draws."""
-    found: dict[tuple[object, object], dict[object, list[float]]] = {}
+    """Table of means and standard deviations over draws."""
+    errors: dict[tuple[object, object], dict[object, list[float]]] = {}
     for r in recorded():
-        row = found.setdefault((r["dataset"], r["method"]), {})
+        row = errors.setdefault((r["dataset"], r["method"]), {})
         row.setdefault(r["rows"], []).append(float(str(r["error"])))
     heads = ["data", "method", *map(str, ROWS)]
     lines = [heads, ["---", "---", *["--:"] * len(ROWS)]]
-    for (name, method), row in found.items():
+    for (name, method), row in errors.items():
         cells = [f"{mean(row[n]):.2f} ± {stdev(row[n]):.2f}" if n in row else "–" for n in ROWS]
         lines.append([str(name), f"`{method}`", *cells])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -1,1 +1,1 @@
-"""How well views are inferred and generated: classifiers, floors, likelihoods, k-means."""
+"""Quality of inferred and generated views: classifiers, baselines, likelihoods, k-means."""

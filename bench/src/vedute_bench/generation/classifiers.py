@@ -1,13 +1,17 @@
-"""Judges of generated images: classifiers trained on real ones, and the right answers.
+"""Judges of generated images: classifiers trained on real images, and the right answers.
 
-The network of the PolyMNIST literature: convolutions with kernel 4 and stride 2 until a side is
-below 8 (10, 20, ... channels), each with dropout of channels and ReLU, then a layer of 128 and the
-classes; 130568 parameters for 28 x 28 pixels. Trained by cross-entropy with Adam. Published code
-leaves dropout on when it judges; here a judge is always in eval mode.
+The network is that of the PolyMNIST literature: convolutions with kernel 4 and stride 2 until a
+side is below 8 (10, 20, ... channels), each with dropout of channels and ReLU, then a layer of 128
+and the classes. It has 130568 parameters for 28 x 28 pixels, and is trained by cross-entropy with
+Adam. Published code leaves dropout on during evaluation; here a judge is always in eval mode.
 
-    per_view   one classifier of the class per view
-    shared     one classifier of the class for all views
-    angle      one classifier for all views, of the view that an image shows
+Kinds of judges:
+
+    per_view   One classifier of the class per view.
+
+    shared     One classifier of the class for all views.
+
+    angle      One classifier for all views of the view that an image shows.
 """
 
 from __future__ import annotations
@@ -32,14 +36,14 @@ from vedute import io
 from vedute.data.views import Views
 from vedute.nn import noise
 
-SMALL = 8  # a side below this is not halved any more
-CHUNK = 4096  # images judged at a time
+SMALL = 8  # sides below this are not halved
+CHUNK = 4096  # batch size of predictions
 KINDS = ("per_view", "shared", "angle")
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a classifier is made. `width`: channels of the first layer, doubled in each other."""
+    """Recipe of a classifier. `width`: channels of the first layer, doubled in each further one."""
 
     width: int = 10
     dense: int = 128
@@ -47,12 +51,12 @@ class Recipe:
     softened: float = 0.0  # share of images that are blurred in training
     epochs: int = 20
     batch_size: int = 256
-    lr: float = 3e-3  # at its highest: it rises, then falls to nothing
+    lr: float = 3e-3  # maximum of the one-cycle schedule
     seed: int = 0
 
 
 class Classifier(nn.Sequential):
-    """Images (B, C, H, W) in [0, 1] -> logits (B, classes)."""
+    """Network from images (B, C, H, W) in [0, 1] to logits (B, classes)."""
 
     def __init__(self, shape: Sequence[int], classes: int, recipe: Recipe) -> None:
         sides = [min(shape[1:])]
@@ -70,7 +74,7 @@ class Classifier(nn.Sequential):
 
     @torch.no_grad()
     def predict(self, images: Tensor) -> Tensor:
-        """The class of each image, (n,); bytes, or floats in [0, 1]."""
+        """Predict the class of each image, (n,); images are bytes, or floats in [0, 1]."""
         self.eval()
         device = next(self.parameters()).device
         parts = [self(_unit(x.to(device))).argmax(1) for x in torch.split(images, CHUNK)]
@@ -78,9 +82,9 @@ class Classifier(nn.Sequential):
 
 
 def accuracy(classifier: Classifier, images: Tensor, labels: Tensor) -> float:
-    """The share of images (n, C, H, W) whose class (n,) is found."""
-    found = classifier.predict(images)
-    return float((found == labels.to(found.device)).double().mean())
+    """Share of images (n, C, H, W) whose class (n,) is predicted correctly."""
+    predicted = classifier.predict(images)
+    return float((predicted == labels.to(predicted.device)).double().mean())
 
 
 def train(
@@ -91,9 +95,9 @@ def train(
     device: str | torch.device = "cpu",
     cache: Path | None = None,
 ) -> Classifier:
-    """A classifier for bytes (n, C, H, W) of these classes (n,), in eval mode.
+    """Train a classifier of bytes (n, C, H, W) with labels (n,); it is returned in eval mode.
 
-    cache: a folder with classifiers made before, of the same images by the same recipe.
+    cache: folder with earlier classifiers, which are reused for the same images and recipe.
     """
     recipe = recipe or Recipe()
     if images.dtype != torch.uint8 or len(images) != len(labels) or not len(images):
@@ -133,8 +137,10 @@ def _learn(
 
 
 def _soften(images: Tensor, share: float) -> Tensor:
-    """Some images become the means of 3 x 3 pixels, once or twice. Decoded images are smooth, which
-    a classifier trained on sharp ones only would take for evidence."""
+    """Blur some images by means of 3 x 3 pixels, once or twice.
+
+    Decoded images are smooth, which a classifier trained only on sharp images would misinterpret.
+    """
     for _ in range(2 if share else 0):
         chosen = torch.rand(len(images), 1, 1, 1, device=images.device) < share
         blurred = F.avg_pool2d(images, 3, stride=1, padding=1, count_include_pad=False)
@@ -145,13 +151,13 @@ def _soften(images: Tensor, share: float) -> Tensor:
 def _restored(network: Classifier, path: Path) -> bool:
     try:
         network.load_state_dict(load_file(path))
-    except (OSError, SafetensorError, RuntimeError):  # not there, or damaged: made again
+    except (OSError, SafetensorError, RuntimeError):  # absent or damaged: trained again
         return False
     return True
 
 
 def _name(images: Tensor, labels: Tensor, classes: int, recipe: Recipe) -> str:
-    """Of the file that holds the classifier made from just these."""
+    """File name of the classifier for these images, labels and recipe."""
     facts = {"format": 1, "shape": tuple(images.shape), "classes": classes, **asdict(recipe)}
     digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
     for t in (images, labels):
@@ -160,17 +166,17 @@ def _name(images: Tensor, labels: Tensor, classes: int, recipe: Recipe) -> str:
 
 
 def _unit(images: Tensor) -> Tensor:
-    """Bytes become floats in [0, 1]."""
+    """Convert bytes to floats in [0, 1]."""
     return images / 255 if images.dtype == torch.uint8 else images
 
 
 class Judge(NamedTuple):
-    """One question about images of every view.
+    """Question about images of every view.
 
-    name         coherence (is it of the right class?) or angle (is it of the right view?)
-    classifiers  L, maybe all the same
-    answers      (n, L), what is right
-    accuracy     on real images, the mean over views: an upper bound for generated ones
+    - name: `coherence`, whether images have the right class, or `angle`, the right view.
+    - classifiers: L classifiers, possibly the same.
+    - answers: The right answers (n, L).
+    - accuracy: Mean over views on real images, an upper bound for generated ones.
     """
 
     name: str
@@ -179,9 +185,9 @@ class Judge(NamedTuple):
     accuracy: float
 
     def wrong(self, images: Tensor, v: int, rows: slice | Tensor) -> Tensor:
-        """Which images (B, C, H, W) of view v and these rows are not what they should be, (B,)."""
-        found = self.classifiers[v].predict(images)
-        return found != self.answers[rows, v].to(found.device)
+        """Flags (B,) of images (B, C, H, W) of view v and these rows with wrong predictions."""
+        predicted = self.classifiers[v].predict(images)
+        return predicted != self.answers[rows, v].to(predicted.device)
 
 
 def judges(
@@ -192,7 +198,7 @@ def judges(
     cache: Path | None = None,
     recipe: Recipe | None = None,
 ) -> list[Judge]:
-    """Classifiers trained on the complete images of `real`, and their answers for `test`."""
+    """Train classifiers on the complete images of `real`, with the right answers for `test`."""
     unknown = [kind for kind in kinds if kind not in KINDS]
     if unknown:
         raise ValueError(f"no judge {unknown[0]!r}; choose from {', '.join(KINDS)}")
@@ -201,19 +207,20 @@ def judges(
 
 
 def _judge(kind: str, real: Views, test: Views, learn: Callable[..., Classifier]) -> Judge:
-    learned, asked = (_answers(kind, views) for views in (real, test))
-    classes = int(max(learned.max(), asked.max())) + 1
+    labels, answers = (_answers(kind, views) for views in (real, test))
+    classes = int(max(labels.max(), answers.max())) + 1
     if kind == "per_view":
-        each = [learn(x, y, classes) for x, y in zip(real.x, learned.unbind(1), strict=True)]
+        networks = [learn(x, y, classes) for x, y in zip(real.x, labels.unbind(1), strict=True)]
     else:
-        each = [learn(torch.cat(tuple(real.x)), learned.T.reshape(-1), classes)] * len(real.x)
-    right = [accuracy(c, x, asked[:, v]) for v, (c, x) in enumerate(zip(each, test.x, strict=True))]
+        networks = [learn(torch.cat(tuple(real.x)), labels.T.reshape(-1), classes)] * len(real.x)
+    pairs = zip(networks, test.x, strict=True)
+    right = [accuracy(network, x, answers[:, v]) for v, (network, x) in enumerate(pairs)]
     name = "angle" if kind == "angle" else "coherence"
-    return Judge(name, each, asked, float(np.mean(right)))
+    return Judge(name, networks, answers, float(np.mean(right)))
 
 
 def _answers(kind: str, views: Views) -> Tensor:
-    """(n, L)"""
+    """Right answers (n, L) for the images of all views."""
     n, L = views.shape
     if kind == "angle":
         return torch.arange(L).expand(n, L)

@@ -1,23 +1,28 @@
-"""Views predicted from every set of views: the evaluation of papers on images.
+"""Views predicted from every subset of views: the evaluation of papers on images.
 
-Of a complete test set, every subset of the L views (31 for L = 5) is given alone:
+Every subset of the L views (31 for L = 5) of a complete test set is given alone. The scores are
 
-    nmi             of k-means on the representation against the classes, one start as in the paper
-    nmi_ten         the same with ten starts, at once on the model's device (`kmeans`)
-    same_clusters   whether these clusters are those found from all views: adjusted Rand index
-    coherence       the share of decoded images in which a classifier finds the class; `angle`: the
-                    view
-    ssim            structural similarity of decoded images to the true ones
+    nmi             NMI of classes and k-means on the representation, one start as in the paper.
 
-Images are decoded at posterior means, as MVP's; for `coherence_drawn`, where it is asked for, at
-one draw of the posterior, as in the tables of the multimodal VAEs. Coherence and ssim are means
-over the views that were not given (`_missing`: what most papers report), over those given
-(`_given`) and over all (`_all`: MVP's), then over the subsets of a size.
+    nmi_ten         NMI with ten starts, computed on the model's device (`kmeans`).
 
-Two floors need no model: the mean image of a view, and that view of the nearest training sample.
-`hidden_in_training` has no test samples: it is about views that were hidden from training.
-Samples that a model makes of nothing have no right class: `agreement` asks whether their views
-are found to be of the same.
+    same_clusters   Adjusted Rand index of these clusters and those from all views.
+
+    coherence       Share of decoded images with the right class, according to a classifier.
+
+    angle           Share of decoded images with the right view.
+
+    ssim            Structural similarity of decoded images to the true ones.
+
+Images are decoded at posterior means, as MVP's; optionally, `coherence_drawn` uses one draw of the
+posterior, as in the tables of the multimodal VAEs. Coherence and SSIM are averaged over the views
+that were not given (`_missing`, as in most papers), over the given views (`_given`) and over all
+(`_all`, as for MVP), and then over the subsets of a size.
+
+There are two baselines without a model: the mean image of a view, and that view of the nearest
+training sample. `hidden_in_training` scores views that were hidden from training instead of test
+samples. Unconditional samples have no right class: `agreement` is the share whose views are
+predicted to have the same class.
 """
 
 from __future__ import annotations
@@ -47,12 +52,15 @@ from vedute_bench.generation import kmeans
 from vedute_bench.generation.classifiers import Judge
 
 Scores = dict[str, float]
-ROWS = 2000  # at a time
+ROWS = 2000  # batch size
 
 
 class Prediction(NamedTuple):
-    """z: the representation (B, D), if there is any; images: of all views (B, C, H, W) in [0, 1],
-    or of none; drawn: the same from one draw of the posterior."""
+    """Prediction for a batch.
+
+    z: the representation (B, D), if there is one; images: those of all views (B, C, H, W) in
+    [0, 1], or empty; drawn: images from one draw of the posterior.
+    """
 
     z: Tensor | None
     images: Sequence[Tensor]
@@ -63,15 +71,18 @@ Predictor = Callable[[Views], Prediction]
 
 
 class Evaluation(NamedTuple):
-    """sizes: by the number of given views, score by score; subsets: the same for each subset, with
-    `given`, and under `by_view` what is averaged over views, L numbers each."""
+    """Scores of an evaluation.
+
+    sizes: scores by number of given views; subsets: scores of each subset with its `given` views,
+    and `by_view` with the L numbers that are averaged over views.
+    """
 
     sizes: dict[int, Scores]
     subsets: list[dict[str, Any]]
 
 
 def subsets(L: int) -> list[tuple[int, ...]]:
-    """Which views are given, few first: all subsets but the empty one."""
+    """All non-empty subsets of L views, small ones first."""
     return [given for size in range(1, L + 1) for given in combinations(range(L), size)]
 
 
@@ -79,10 +90,10 @@ def subsets(L: int) -> list[tuple[int, ...]]:
 def evaluate(
     predictor: Predictor, test: Views, judges: Sequence[Judge], seed: int = 42
 ) -> Evaluation:
-    """All subsets of a complete test set; `test` as `enter` gives it, with its labels."""
+    """Evaluate all subsets of the views of a complete, labelled test set, converted by `enter`."""
     if test.y is None or not bool(test.mask.all()):
         raise ValueError("evaluation needs a complete test set with labels; pass one")
-    found, clusters = [], []
+    rows, clusters = [], []
     for given in subsets(test.shape[1]):
         with noise.alone():
             torch.manual_seed(seed)
@@ -90,64 +101,66 @@ def evaluate(
         row: dict[str, Any] = {"given": list(given)}
         if z is not None:
             K = len(np.unique(test.y))
-            where = z.cpu().numpy()
-            one = clustering.nearest(where, clustering.centers(where, K, seed, starts=1))
-            ten = clustering.nearest(where, kmeans.centers(z, K, seed).cpu().numpy())
+            points = z.cpu().numpy()
+            one = clustering.nearest(points, clustering.centers(points, K, seed, starts=1))
+            ten = clustering.nearest(points, kmeans.centers(z, K, seed).cpu().numpy())
             row |= {"nmi": _nmi(test.y, one), "nmi_ten": _nmi(test.y, ten)}
             clusters.append(ten)
         for name, values in by_view.items():
-            mine = np.isin(np.arange(len(values)), given)
-            if not mine.all():
-                row[f"{name}_missing"] = float(values[~mine].mean())
-            row[f"{name}_given"] = float(values[mine].mean())
+            observed = np.isin(np.arange(len(values)), given)
+            if not observed.all():
+                row[f"{name}_missing"] = float(values[~observed].mean())
+            row[f"{name}_given"] = float(values[observed].mean())
             row[f"{name}_all"] = float(values.mean())
         row["by_view"] = {name: values.tolist() for name, values in by_view.items()}
-        found.append(row)
-    for row, some in zip(found[:-1], clusters, strict=False):  # the last has all views
-        row["same_clusters"] = float(adjusted_rand_score(clusters[-1], some))
-    return Evaluation(_by_size(found), found)
+        rows.append(row)
+    for row, labels in zip(rows[:-1], clusters, strict=False):  # the last has all views
+        row["same_clusters"] = float(adjusted_rand_score(clusters[-1], labels))
+    return Evaluation(_by_size(rows), rows)
 
 
 @torch.no_grad()
 def hidden_in_training(predictor: Predictor, real: Views, seen: Views) -> Scores:
-    """SSIM, and the mean square of errors in [0, 1], of the views that training samples have in
-    `real` and not in `seen`, both as `enter` gives them: by these, settings may be chosen. None
-    where nothing was hidden."""
+    """SSIM and mean squared error in [0, 1] of views hidden from training.
+
+    They are the views that training samples have in `real` but not in `seen`, both converted by
+    `enter`. Settings may be chosen by these scores. Empty if nothing was hidden.
+    """
     if bool((real.mask == seen.mask).all()):
         return {}
     similar, square = [], []
     for start in range(0, len(real), ROWS):
         whole, given = (views[start : start + ROWS].bare() for views in (real, seen))
         for v, image in enumerate(predictor(given).images):
-            gone = whole.mask[:, v] & ~given.mask[:, v]
-            found, true = image[gone], whole.x[v][gone] / 255
-            similar.append(ssim(found, true))
-            square.append((found - true).square().flatten(1).mean(1))
+            hidden = whole.mask[:, v] & ~given.mask[:, v]
+            inferred, true = image[hidden], whole.x[v][hidden] / 255
+            similar.append(ssim(inferred, true))
+            square.append((inferred - true).square().flatten(1).mean(1))
     means = (torch.cat(parts).double().mean() for parts in (similar, square))
     return dict(zip(("hidden_ssim", "hidden_error"), map(float, means), strict=True))
 
 
 @torch.no_grad()
 def agreement(model: NeuralEstimator, judge: Judge, n: int = ROWS, seed: int = 42) -> float:
-    """The share of n generated samples whose views are all found to be of one class."""
+    """Share of n unconditional samples whose views are all predicted to have one class."""
     network: Any = model.fitted_model()
     with noise.alone():
         torch.manual_seed(seed)
         outs = network.prior(n)
     kinds = [view.likelihood for view in model.views_]
     images = [unit(kind, out[0]) for kind, out in zip(kinds, outs, strict=True)]
-    found = torch.stack([c.predict(x) for c, x in zip(judge.classifiers, images, strict=True)])
-    return float((found == found[0]).all(0).double().mean())
+    classes = torch.stack([c.predict(x) for c, x in zip(judge.classifiers, images, strict=True)])
+    return float((classes == classes[0]).all(0).double().mean())
 
 
-def _nmi(y: Array, found: Array) -> float:
-    return scoring.clustering_scores(y, found)["nmi"]
+def _nmi(y: Array, labels: Array) -> float:
+    return scoring.clustering_scores(y, labels)["nmi"]
 
 
 def _means(
     predictor: Predictor, test: Views, given: Iterable[int], judges: Sequence[Judge]
 ) -> tuple[Tensor | None, dict[str, Array]]:
-    """The representation (n, D), and per view the mean of each score, (L,)."""
+    """Representation (n, D), and the means (L,) of each score per view."""
     n, L = test.shape
     hidden = torch.ones(L, dtype=torch.bool, device=test.mask.device)
     hidden[list(given)] = False
@@ -155,18 +168,18 @@ def _means(
     for start in range(0, n, ROWS):
         rows = slice(start, start + ROWS)
         batch = test[rows].bare()
-        found = predictor(batch.hide(hidden.expand(len(batch), L)))
-        parts += [] if found.z is None else [found.z]
-        for v in range(len(found.images)):
-            here = {judge.name: ~judge.wrong(found.images[v], v, rows) for judge in judges}
-            here["ssim"] = ssim(found.images[v], batch.x[v] / 255)
-            if found.drawn:
-                here |= {f"{j.name}_drawn": ~j.wrong(found.drawn[v], v, rows) for j in judges}
-            for name, values in here.items():
+        z, images, drawn = predictor(batch.hide(hidden.expand(len(batch), L)))
+        parts += [] if z is None else [z]
+        for v in range(len(images)):
+            scores = {judge.name: ~judge.wrong(images[v], v, rows) for judge in judges}
+            scores["ssim"] = ssim(images[v], batch.x[v] / 255)
+            if drawn:
+                scores |= {f"{j.name}_drawn": ~j.wrong(drawn[v], v, rows) for j in judges}
+            for name, values in scores.items():
                 total = sums.setdefault(name, values.new_zeros(L, dtype=torch.float64))
                 total[v] += values.double().sum()
-    z = torch.cat(parts) if parts else None
-    return z, {name: (total / n).cpu().numpy() for name, total in sums.items()}
+    means = {name: (total / n).cpu().numpy() for name, total in sums.items()}
+    return torch.cat(parts) if parts else None, means
 
 
 def _by_size(rows: Iterable[dict[str, Any]]) -> dict[int, Scores]:
@@ -190,15 +203,15 @@ def device_of(estimator: Estimator) -> torch.device:
 
 
 def enter(estimator: Estimator, test: Views) -> Views:
-    """Images in bytes, as the estimator takes them, on its device."""
+    """Scale images of bytes for the estimator, and move them to its device."""
     if any(x.dtype != torch.uint8 or x.ndim != 4 for x in test.x):
         raise ValueError("generated images are compared in bytes; pass views (n, C, H, W) of uint8")
     return estimator.learner.scaled(test).to(device_of(estimator))
 
 
 def by_model(estimator: Estimator, drawn: bool = False) -> Predictor:
-    """A fitted estimator; one that cannot decode gives the representation only."""
-    times = (0, 1) if drawn else (0,)  # how many draws: at the posterior means, then at one
+    """Predictor of a fitted estimator; without a decoder, it gives only the representation."""
+    times = (0, 1) if drawn else (0,)  # numbers of draws; 0: posterior means
     if not isinstance(estimator, NeuralEstimator):
         return partial(_in_arrays, estimator, times)
     return partial(
@@ -222,20 +235,20 @@ def _in_arrays(estimator: Estimator, times: Sequence[int], batch: Views) -> Pred
 
 
 def unit(kind: Likelihood, out: Tensor) -> Tensor:
-    """From what networks see of bytes, [-1, 1], to [0, 1]."""
+    """Convert network outputs for bytes, in [-1, 1], to images in [0, 1]."""
     return ((kind.mean(out.float()) + 1) / 2).clamp(0, 1)
 
 
 def by_mean(real: Views) -> Predictor:
-    """Every view is its mean image in the complete training set."""
+    """Predictor of each view as its mean image in the complete training set."""
     means = [x.float().mean(0) / 255 for x in real.x]
     return lambda batch: Prediction(None, [m.expand(len(batch), *m.shape) for m in means])
 
 
 def by_nearest(real: Views) -> Predictor:
-    """Every view is that of the training sample whose given views are nearest, pixel by pixel.
+    """Predictor of each view from the training sample whose given views are nearest in pixels.
 
-    All training samples are complete here, which is more than a model was shown.
+    All training samples are complete here, unlike in the training of models.
     """
 
     def predict(batch: Views) -> Prediction:

@@ -1,8 +1,8 @@
-"""The densities of a model's codes c: q(c | x) of a sample, and the prior p(c) they are drawn from.
+"""Densities of a model's codes c: q(c | x) of a sample, and the prior p(c).
 
-MVP               consensus and latents, [w, z]; p is the mixture that it generates from
-Gaussian VAEs     z of the joint posterior; p = N(0, 1)
-mmVAE, MMVAE+     z of the mixture of experts, and in MMVAE+ the private w of all views
+- MVP: Consensus and latents, [w, z]; p is the mixture from which it generates.
+- Gaussian VAEs: z of the joint posterior; p = N(0, 1).
+- mmVAE, MMVAE+: z of the mixture of experts, and in MMVAE+ the private w of all views.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class PrivateCodes(GaussianCodes):
         return views
 
     def codes(self, batch: Views, draws: int) -> tuple[Tensor, Tensor]:
-        """Private codes of missing views are drawn from their prior."""
+        """Draw codes and their log density; private codes of missing views come from the prior."""
         (qz, qw), mask = self.model.experts(batch), batch.mask
         seen = mask.unsqueeze(-1)
         qw = Laplace(torch.where(seen, qw.loc, 0.0), torch.where(seen, qw.scale, 1.0))
@@ -115,7 +115,7 @@ KINDS = {
 
 
 def of(model: nn.Module) -> GaussianCodes | None:
-    """The codes of a model and their densities; None if it has no densities."""
+    """Codes of a model with their densities; None if it has no densities."""
     return next((codes(model) for kind, codes in KINDS.items() if isinstance(model, kind)), None)
 
 

@@ -1,11 +1,11 @@
-"""How likely test samples are to a model, by importance samples.
+"""Log-likelihood of test samples by importance sampling.
 
     log p(x) >= E log 1/K sum_k p(x | c_k) p(c_k) / q(c_k | x)        c_k ~ q(c | x)
 
-A bound that rises with K. Every view is Gaussian around what is decoded, with one variance, that of
-the residuals of training samples at the means of their codes: the same noise for methods that
-were trained with others. In bits per entry of what networks see, less is better. MVP, which has no
-prior, has the mixture that it generates from.
+The bound rises with K. Every view is Gaussian around the decoded values. Its one variance is that
+of the residuals of training samples at their posterior means, so that methods trained with
+different likelihoods are compared with the same noise. The unit is bits per entry of the network's
+input, lower is better. MVP has no prior; the mixture from which it generates is used instead.
 """
 
 from __future__ import annotations
@@ -21,43 +21,43 @@ from vedute.data.views import Views
 from vedute.nn import noise
 from vedute.nn.likelihoods import Likelihood
 
-ROWS, DRAWS, AT_ONCE = 100, 64, 16  # samples at a time; draws for each, and how many at a time
+ROWS, DRAWS, DRAWS_PER_BATCH = 100, 64, 16  # batch size; draws per sample, and draws per batch
 
 
 class Weighed(Protocol):
-    """A model whose codes have a density, see `densities`."""
+    """Model whose codes have a density, see `densities`."""
 
     def decode(self, batch: Views, draws: int = 0) -> list[Tensor]: ...
 
     def decode_code(self, code: Tensor) -> list[Tensor]:
-        """The views of codes (n, D): L tensors (1, n, *shape_v)."""
+        """Decode codes (n, D) to L views (1, n, *shape_v)."""
 
     def codes(self, batch: Views, draws: int) -> tuple[Tensor, Tensor]:
-        """Codes from q(c | x), (draws, B, D), and log q of each, (draws, B)."""
+        """Draw codes (draws, B, D) from q(c | x), with their log q (draws, B)."""
 
     def log_prior(self) -> Callable[[Tensor], Tensor]:
-        """log p(c), (..., D) -> (...)."""
+        """Return the function log p(c), (..., D) -> (...)."""
 
 
 @torch.no_grad()
 def bits_per_entry(
     model: Weighed, kinds: Sequence[Likelihood], train: Views, test: Views, seed: int = 42
 ) -> float:
-    """Of complete samples, as the model sees them."""
+    """Bits per entry of complete test samples, scaled for the model."""
     variances = _residuals(model, kinds, train)
     with noise.alone():
         torch.manual_seed(seed)
         log_prior = model.log_prior()
-        each = [
+        bounds = [
             _log_likelihood(model, kinds, variances, log_prior, batch.floating())
             for batch in test.bare().batches(ROWS)
         ]
     entries = sum(math.prod(x.shape[1:]) for x in test.x)
-    return float(-torch.cat(each).mean() / math.log(2) / entries)
+    return float(-torch.cat(bounds).mean() / math.log(2) / entries)
 
 
 def _residuals(model: Weighed, kinds: Sequence[Likelihood], train: Views) -> list[Tensor]:
-    """The mean squared error of each view."""
+    """Mean squared error of each view."""
     sums, n = [torch.zeros((), dtype=torch.float64) for _ in train.x], 0
     for batch in train.bare().batches(ROWS):
         seen = batch.floating()
@@ -75,10 +75,10 @@ def _log_likelihood(
     log_prior: Callable[[Tensor], Tensor],
     batch: Views,
 ) -> Tensor:
-    """The bound for each sample, (B,)."""
+    """Bound on the log-likelihood of each sample, (B,)."""
     parts = []
-    for _ in range(DRAWS // AT_ONCE):
-        codes, log_q = model.codes(batch, AT_ONCE)  # (S, B, D), (S, B)
+    for _ in range(DRAWS // DRAWS_PER_BATCH):
+        codes, log_q = model.codes(batch, DRAWS_PER_BATCH)  # (S, B, D), (S, B)
         log_w = (log_prior(codes) - log_q).double()
         outs = model.decode_code(codes.flatten(0, 1))
         for v, (out, variance) in enumerate(zip(outs, variances, strict=True)):
