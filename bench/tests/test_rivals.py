@@ -24,7 +24,7 @@ def rivals(tmp_path, monkeypatch):
     monkeypatch.setenv("VEDUTE_DATA", str(tmp_path))
     from vedute_bench.rivals import rivals
 
-    rivals.asked.cache_clear()
+    rivals.current_facts.cache_clear()
     rivals._size.cache_clear()
     return rivals
 
@@ -52,7 +52,7 @@ def test_runs_are_made_once_and_again_when_code_or_settings_change(
     assert "4 runs, 4 of them done before" in capsys.readouterr().out
 
     monkeypatch.setattr(rivals.source_digest, "of_method", lambda name: "another")
-    rivals.asked.cache_clear()
+    rivals.current_facts.cache_clear()
     assert len(run(rivals, tmp_path, "--any-code")) == 4
     assert len(run(rivals, tmp_path)) == 6
 
@@ -66,7 +66,7 @@ def test_of_runs_that_were_made_again_the_last_is_packed():
 
 def test_a_setting_that_is_new_and_changes_nothing_makes_no_record_old(rivals, monkeypatch):
     (name,) = rivals.real_sets.available()[:1]
-    record = {"method": "knn_fill", "dataset": name, **rivals.asked("knn_fill", name)}
+    record = {"method": "knn_fill", "dataset": name, **rivals.current_facts("knn_fill", name)}
     fewer = {k: v for k, v in record["settings"].items() if k != "n_neighbors"}
     assert rivals.is_current({**record, "settings": fewer})
     assert rivals.is_current(record)

@@ -1,1 +1,1 @@
-"""Every method beside what else one would impute with."""
+"""Comparisons of all methods with other imputers."""

@@ -1,28 +1,28 @@
-"""Our multimodal VAEs beside those of MultiVae, the library of Senellart and others, in one run.
+"""Comparison of our multimodal VAEs with those of MultiVae, the library of Senellart and others.
 
     python -m vedute_bench.rivals.against_multivae [--quick] [--device cuda]
 
-Both libraries get the very same encoders and decoders, samples and noise: how far apart are the
-loss and its gradient in these networks? Then one training step of each, in turns: rows gathered,
-loss, gradients, AdamW, ours as training makes it, theirs as its trainer does but without its
-loader, which collects samples one by one. `ratio` is their time over ours, with quartiles.
+Both libraries get the same encoders and decoders, samples and noise, and the losses and their
+gradients in these networks are compared. Then training steps of both are timed in turns: gathering
+rows, loss, gradients and AdamW. Ours is the step of training, theirs that of its trainer, without
+its loader, which collects samples one by one. `ratio` is their time over ours, with quartiles.
 
-MultiVae is no dependency of vedute: install it beside vedute in an environment of its own, with a
-torchvision that fits the torch. (Were this file called multivae.py, it would hide the library.)
+MultiVae is not a dependency of vedute: install it beside vedute in a separate environment, with a
+torchvision that fits the torch. (A file named multivae.py would shadow the library.)
 
-Where the definitions differ, so that losses are compared up to it:
+The comparison accounts for these differences of the definitions:
 
-all             theirs has the constants of the likelihoods: added to ours
-MMVAE, MMVAE+   theirs is a sum over the batch: divided by its size. MMVAE never reads its beta: 1
-                here. For dreg theirs is the surrogate's value, ours the bound's: only the
-                gradients are compared. The scale of the prior of MMVAE+ is 1.000001 there
-MoPoE           they deal subsets out along a complete batch, we draw them per sample: both are
-                given the same here. Their products add 1e-8 to variances (those of MVTCAE too)
-MVAE            with single views, theirs averages each bound over the samples that have the view:
-                the same only for complete data. Its warm-up of beta is switched off
-mmJSD           is not there
+- All: Their likelihoods include constants, which are added to ours.
+- MMVAE, MMVAE+: Their loss is a sum over the batch and is divided by its size. MMVAE ignores its
+  beta, which is 1 here. With dreg, their value is the surrogate and ours the bound, so only
+  gradients are compared. Their scale of the prior of MMVAE+ is 1.000001.
+- MoPoE: They distribute subsets along a complete batch, we draw them per sample; here both get the
+  same subsets. Their products add 1e-8 to variances, also for MVTCAE.
+- MVAE: With single views, they average each bound over the samples that have the view, which is the
+  same only for complete data. Its warm-up of beta is switched off.
+- mmJSD: MultiVae does not have it.
 
-Writes bench/results/multivae-<device>.jsonl and .md.
+The script writes bench/results/multivae-<device>.jsonl and .md.
 """
 
 from __future__ import annotations
@@ -71,11 +71,11 @@ CONSTANTS = {
     "normal": lambda s: 0.5 * math.log(2 * math.pi * s**2),
     "laplace": lambda b: math.log(2 * b),
 }
-PAIRS = 9  # of steps, at least
+PAIRS = 9  # minimum number of pairs of steps
 
 
 class Case(NamedTuple):
-    """A model in both libraries. `constants`: how often the likelihoods' are in their loss."""
+    """A model in both libraries. `constants`: multiple of the likelihoods' ones in their loss."""
 
     ours: str
     settings: dict[str, Any]
@@ -127,22 +127,22 @@ def main() -> None:
 
 
 def compare(options: Namespace) -> Iterator[Fact]:
-    for what, (views, settings) in data(options.quick).items():
+    for kind, (views, settings) in data(options.quick).items():
         for rows, seen in {"complete": views, "incomplete": drop_views(views, 0.5, 42)}.items():
             for case in CASES:
-                slow = what == "images" and case.config.get("K", 1) > 1 and options.device == "cpu"
+                slow = kind == "images" and case.config.get("K", 1) > 1 and options.device == "cpu"
                 if slow or (case.constants == 2 and rows == "incomplete"):
                     continue
                 chosen = settings | case.settings
                 loss, gradient = agreement(case, seen, chosen)
                 job = our_job(case, seen, options.device, chosen)
-                facts = {"views": what, "model": case.name, "rows": rows, "batch": job.batch}
+                facts = {"views": kind, "model": case.name, "rows": rows, "batch": job.batch}
                 facts |= {"loss_difference": loss, "gradient_difference": gradient}
                 yield facts | times(case, job, 0.1 if options.quick else 3.0)
 
 
 def data(quick: bool) -> dict[str, tuple[Views, dict[str, Any]]]:
-    """Six tables as wide as those of handwritten digits, and five small images."""
+    """Views as six tables with the widths of handwritten digits, and as five small images."""
     tables = synthetic.load(2000, (240, 76, 216, 47, 64, 6))
     noise = torch.randint(
         256, (5, 500, 3, 28, 28), dtype=torch.uint8, generator=torch.Generator().manual_seed(0)
@@ -163,17 +163,17 @@ def data(quick: bool) -> dict[str, tuple[Views, dict[str, Any]]]:
 
 
 def our_job(case: Case, views: Views, device: str, settings: dict[str, Any]) -> Job:
-    """Ours as the papers have it: nothing is dropped."""
+    """Job of our model as in the papers, without dropout and view dropout."""
     cls = methods.find(case.ours)
     plain = {k: 0.0 for k in ("dropout", "view_dropout") if k in declared(cls)}
     return Job.of(views, device, plain | settings, cls)
 
 
-# The same model in their terms.
+# The same model in MultiVae.
 
 
 class Encoder(BaseMultilatentEncoder):  # type: ignore[misc]
-    """One of our encoders; the first `shared` numbers of a code are z, the others w."""
+    """One of our encoders; the first `shared` entries of a code are z, the others w."""
 
     def __init__(self, ours: nn.Module, shared: int) -> None:
         super().__init__()
@@ -183,7 +183,7 @@ class Encoder(BaseMultilatentEncoder):  # type: ignore[misc]
         (z, w), (h_z, h_w) = (t.tensor_split([self.shared], dim=-1) for t in self.ours(x))
         return ModelOutput(
             embedding=z,
-            log_covariance=h_z.clone(),  # they write into it
+            log_covariance=h_z.clone(),  # they modify it in place
             style_embedding=w,
             style_log_covariance=h_w,
         )
@@ -201,7 +201,7 @@ class Decoder(BaseDecoder):  # type: ignore[misc]
 
 
 def their_model(case: Case, job: Job) -> Any:
-    """MultiVae's model on the networks of ours, their parameters being the same tensors."""
+    """MultiVae's model with our networks, sharing the parameter tensors."""
     ours, names, D = job.model, job.data.names, job.model.hp.latent_dim
     shared = ours.shared if case.ours == "mmvaeplus" else D
     private = {"modalities_specific_dim": D - shared} if case.ours == "mmvaeplus" else {}
@@ -228,7 +228,7 @@ def their_model(case: Case, job: Job) -> Any:
 
 
 def their_loss(case: Case, model: Any, batch: Views, masks: bool) -> Tensor:
-    """As a mean over the batch; masks: whether they are passed, where nothing is missing."""
+    """Their loss as a mean over the batch; masks: whether to pass them."""
     inputs = {"data": dict(zip(batch.names, batch.x, strict=True))}
     if masks:
         inputs["masks"] = dict(zip(batch.names, batch.mask.unbind(1), strict=True))
@@ -240,15 +240,14 @@ def their_loss(case: Case, model: Any, batch: Views, masks: bool) -> Tensor:
 
 
 def agreement(case: Case, views: Views, settings: dict[str, Any]) -> tuple[float | None, float]:
-    """How far their loss, and its gradient in the networks, are from ours: relative differences,
-    in double precision."""
+    """Relative differences of their loss and its gradient from ours, in double precision."""
     with doubles():
         return _agreement(case, our_job(case, views, "cpu", settings))
 
 
 @contextmanager
 def doubles() -> Iterator[None]:
-    """Inside, what is made is double, and stays so where networks ask for floats."""
+    """Create tensors in double precision, also where networks convert to floats."""
     torch.set_default_dtype(torch.float64)
     try:
         with patch.object(Tensor, "float", Tensor.double):
@@ -261,11 +260,11 @@ def _agreement(case: Case, job: Job) -> tuple[float | None, float]:
     torch.manual_seed(1)
     with torch.no_grad():
         for p in job.model.parameters():
-            p.add_(torch.randn_like(p), alpha=0.02)  # so that what starts at zero counts, too
+            p.add_(torch.randn_like(p), alpha=0.02)  # also test parameters that start at zero
     batch = job.data[job.rows()].floating()
     batch = replace(batch, x=tuple(x.double() for x in batch.x))
     theirs, masks = their_model(case, job), not bool(batch.mask.all())
-    with same_chance(job.model, theirs, batch):
+    with same_noise(job.model, theirs, batch):
         ours, others = sum(job.model.loss(batch).values()), their_loss(case, theirs, batch, masks)
     hp, widest = job.model.hp, max(math.prod(s) for s in job.data.shapes)
     factor = (len(batch.x) - hp.alpha) / len(batch.x) if case.ours == "mvtcae" else case.constants
@@ -285,14 +284,14 @@ def _agreement(case: Case, job: Job) -> tuple[float | None, float]:
     return None if surrogate else loss, float((a - b).norm() / b.norm())
 
 
-def same_chance(model: Any, theirs: Any, batch: Views) -> ExitStack:
-    """Inside, both draw the same noise, and MoPoE the same subsets."""
+def same_noise(model: Any, theirs: Any, batch: Views) -> ExitStack:
+    """Patch both libraries to draw the same noise, and the same subsets for MoPoE."""
     (B, L), name, hp = batch.mask.shape, type(theirs).__name__, model.hp
     if name in ("MMVAE", "MMVAEPlus"):
         K, D = hp.samples, hp.latent_dim
         S = model.shared if name == "MMVAEPlus" else D
         z, w = (_laplace_noise(K, B, L, size) for size in (S, D - S))
-        fresh = _laplace_noise(K, B, L, L, D - S)  # of source e, for view n
+        fresh = _laplace_noise(K, B, L, L, D - S)  # from source e for view n
         private = name == "MMVAEPlus"
         ours = [z, w, fresh.flatten(1, 2)[:, batch.mask.flatten()]]
         others = []
@@ -303,16 +302,19 @@ def same_chance(model: Any, theirs: Any, batch: Views) -> ExitStack:
         bounds = 1 + L if getattr(hp, "subsample", "none") == "unimodal" else 1
         ours = [torch.randn(B, bounds, hp.latent_dim)]
         others = list(ours[0].unbind(1))
-    stack, mine, yours = ExitStack(), iter(ours), iter(others)
+    stack, our_draws, their_draws = ExitStack(), iter(ours), iter(others)
 
     def rsample(q: Any, shape: object = ()) -> Tensor:
-        return q.loc + q.scale * next(yours)
+        return q.loc + q.scale * next(their_draws)
 
-    def gauss(q: gaussian.Gaussian) -> Tensor:
-        return q.mean + (q.logvar / 2).exp() * next(mine).reshape(q.mean.shape)
+    def gaussian_sample(q: gaussian.Gaussian) -> Tensor:
+        return q.mean + (q.logvar / 2).exp() * next(our_draws).reshape(q.mean.shape)
 
-    stack.enter_context(patch.object(gaussian, "sample", gauss))
-    stack.enter_context(patch.object(laplace, "sample", lambda q: q.loc + q.scale * next(mine)))
+    def laplace_sample(q: laplace.Laplace) -> Tensor:
+        return q.loc + q.scale * next(our_draws)
+
+    stack.enter_context(patch.object(gaussian, "sample", gaussian_sample))
+    stack.enter_context(patch.object(laplace, "sample", laplace_sample))
     stack.enter_context(patch.object(Normal, "rsample", rsample))
     stack.enter_context(patch.object(Laplace, "rsample", rsample))
     if name == "MoPoE":
@@ -325,7 +327,7 @@ def _laplace_noise(*shape: int) -> Tensor:
 
 
 def _same_subsets(stack: ExitStack, model: Any, theirs: Any, batch: Views) -> None:
-    """One available subset per sample, as a place in our order and in theirs."""
+    """Patch both libraries to choose the same available subset per sample."""
     available = ~(model.members & ~batch.mask.unsqueeze(1)).any(-1)
     chosen = mopoe.any_of(available)
     order = [set(names) for names in theirs.subsets.values() if names]
@@ -344,7 +346,7 @@ def _same_subsets(stack: ExitStack, model: Any, theirs: Any, batch: Views) -> No
 
 
 def times(case: Case, job: Job, budget: float) -> Fact:
-    """Milliseconds of a step, and quartiles of their time over ours: pairs of steps in turns."""
+    """Milliseconds of a step, and quartiles of the ratio of their time to ours."""
     theirs, hp, device = their_model(case, job), job.model.hp, job.data.mask.device.type
     optimizer = make_optimizer(theirs, hp.lr, hp.weight_decay)
     step, rows = job.step(), [job.rows() for _ in range(16)]
@@ -373,7 +375,7 @@ def times(case: Case, job: Job, budget: float) -> Fact:
 def in_turns(
     f: Callable[[], object], g: Callable[[], object], budget: float
 ) -> list[tuple[float, float]]:
-    """Seconds of f and g, called one after the other: what slows the machine slows both."""
+    """Time f and g in turns, in seconds, so that other load on the machine slows both."""
     pairs: list[tuple[float, float]] = []
     for _ in range(2):
         f(), g()
@@ -391,18 +393,18 @@ def in_turns(
 
 
 def write(options: Namespace, name: str, facts: list[Fact]) -> None:
-    """Records and a table."""
+    """Write records and a table."""
     options.out.mkdir(parents=True, exist_ok=True)
     path = options.out / f"multivae-{stopwatch.slug(name)}{'-quick' if options.quick else ''}"
-    here = {"device": name, "torch": torch.__version__, "multivae": version("multivae")}
-    lines.write(path.with_name(path.name + ".jsonl"), [{**fact, **here} for fact in facts])
+    about = {"device": name, "torch": torch.__version__, "multivae": version("multivae")}
+    lines.write(path.with_name(path.name + ".jsonl"), [{**fact, **about} for fact in facts])
     heads = list(facts[0])
     rows = ["|".join(_short(fact[k]) for k in heads) for fact in facts]
     table = "".join(
         f"|{row}|\n" for row in ["|".join(heads), "|".join("---" for _ in heads), *rows]
     )
     command = "python -m vedute_bench.rivals.against_multivae"
-    text = f"# MultiVae {here['multivae']} and vedute on {name}\n\n"
+    text = f"# MultiVae {about['multivae']} and vedute on {name}\n\n"
     text += (
         f"torch {torch.__version__}; `{command}`; what is compared up to what, says the script.\n"
     )

@@ -1,4 +1,4 @@
-"""missForest by scikit-learn's parts: each column regressed on all others by trees."""
+"""missForest with scikit-learn: each column is regressed on all others by trees."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 
 
 def forest(x: Floats, blocks: Sequence[slice], seed: int) -> Floats:
-    """missForest: column by column, a hundred trees each, in rounds until values settle."""
+    """Impute by missForest, with a hundred trees per column, in rounds until values converge."""
     trees = ExtraTreesRegressor(100, max_features="sqrt", random_state=seed)
     model = IterativeImputer(trees, random_state=seed, keep_empty_features=True)
     with warnings.catch_warnings():

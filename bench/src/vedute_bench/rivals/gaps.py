@@ -1,16 +1,16 @@
-"""Single missing entries: our methods beside imputers of tables, with a tenth of the entries gone.
+"""Comparison of our methods with imputers of tables on a tenth of the entries missing.
 
     python -m vedute_bench.rivals.gaps [--only methods=blend,knn_imputer,sets=wine,seeds=0]
     python -m vedute_bench.rivals.gaps --table    write the table of docs/gaps.md
 
-Tables of scikit-learn cut into views, seeds 0 to 2, and sets of VEDUTE_DATA, seed 0, of which at
-most ROWS rows and WIDTH columns are used, so that imputers that go column by column end in
-minutes: every k-th column of each view, a view of ten columns as it is. The seed chooses the
-entries and is the random_state. A run with a current record (same code, see `source_digest`) is
-not made again; the table has the newest record of each run.
+The data are tables of scikit-learn split into views, with seeds 0 to 2, and sets of VEDUTE_DATA
+with seed 0. At most ROWS rows and WIDTH columns of the latter are used (every k-th column of views
+with more than ten), so that imputers that work by column take minutes. The seed draws the missing
+entries and is the random_state. A run with a current record (same code, see `source_digest`) is not
+repeated; the table has the newest record of each run.
 
-error: mean squared error of the hidden entries, in standard deviations of their columns.
-coverage: how many of them are inside the 90 % interval, in percent.
+`error` is the mean squared error of the hidden entries, in standard deviations of their columns,
+and `coverage` the share of them inside the 90 % interval, in percent.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ OURS = (
     *("mean_fill", "knn_fill", "lowrank_fill", "ridge_fill", "gaussian_fill", "kernel_fill"),
     *("mvp", "blend"),
 )
-TABLES: dict[str, tuple[Callable[[], Any], tuple[int, ...]]] = {  # and where their views begin
+TABLES: dict[str, tuple[Callable[[], Any], tuple[int, ...]]] = {  # with the edges of the views
     "breast_cancer": (datasets.load_breast_cancer, (0, 10, 20, 30)),  # mean, error, worst
     "wine": (datasets.load_wine, (0, 5, 9, 13)),
     "diabetes": (datasets.load_diabetes, (0, 4, 10)),  # the person, the serum
 }
 SETS = ("reuters1200", "wikipedia", "tcga_brca", "msrc_v1", "prokaryotic")
-SLOW = ("forest",)  # on these
+SLOW = ("forest",)  # not run on these
 Floats = NDArray[np.float64]
 
 
 class Run(NamedTuple):
-    """One fit; the names are those of a record."""
+    """One fit; fields have the names of a record."""
 
     method: str
     dataset: str
@@ -83,11 +83,11 @@ def load(name: str) -> Views:
 # One run.
 
 
-def measure(what: Run) -> dict[str, Any]:
-    truth = load(what.dataset)
-    views = drop_entries(truth, RATE, what.seed)
+def measure(fit: Run) -> dict[str, Any]:
+    truth = load(fit.dataset)
+    views = drop_entries(truth, RATE, fit.seed)
     start = perf_counter()
-    ends = (_by_rival if what.method in RIVALS else _by_method)(what, views)
+    ends = (_by_rival if fit.method in RIVALS else _by_method)(fit, views)
     seconds = round(perf_counter() - start, 2)
     hidden = np.hstack([(truth.seen(v) & ~views.seen(v)).numpy() for v in range(len(truth.x))])
     true = np.hstack(truth.arrays()).astype(np.float64)
@@ -98,28 +98,30 @@ def measure(what: Run) -> dict[str, Any]:
     if ends[1:]:
         inside = ((ends[1] <= true) & (true <= ends[2]))[hidden]
         scores["coverage"] = round(100 * float(inside.mean()), 2)
-    return {"scores": scores, "seconds": seconds, "hidden": int(hidden.sum())} | _here()
+    return {
+        "scores": scores,
+        "seconds": seconds,
+        "hidden": int(hidden.sum()),
+        "device": workers.cpu_name(),
+        "threads": torch.get_num_threads(),
+        **run.code(),
+    }
 
 
-def _here() -> dict[str, Any]:
-    """Where a run is made and with which code."""
-    return {"device": workers.cpu_name(), "threads": torch.get_num_threads(), **run.code()}
-
-
-def _by_method(what: Run, views: Views) -> list[Floats]:
-    """Mean, lower and upper end, (n, p)."""
-    model = methods.find(what.method)(random_state=what.seed).fit(views)
+def _by_method(fit: Run, views: Views) -> list[Floats]:
+    """Mean, lower and upper ends (n, p) of our method."""
+    model = methods.find(fit.method)(random_state=fit.seed).fit(views)
     return [np.hstack([x.numpy() for x in end.x]) for end in model.impute(views, interval=LEVEL)]
 
 
-def _by_rival(what: Run, views: Views) -> list[Floats]:
-    """On z-scored columns."""
+def _by_rival(fit: Run, views: Views) -> list[Floats]:
+    """Values (n, p) of an imputer of tables, fitted on z-scored columns."""
     table = np.hstack(views.arrays()).astype(np.float64)
     edges = np.cumsum([0, *(x.shape[1] for x in views.x)])
     mean, std = np.nanmean(table, 0), np.nanstd(table, 0)
     std[std == 0] = 1.0
     blocks = [slice(a, b) for a, b in pairwise(edges)]
-    return [RIVALS[what.method]((table - mean) / std, blocks, what.seed) * std + mean]
+    return [RIVALS[fit.method]((table - mean) / std, blocks, fit.seed) * std + mean]
 
 
 def code(method: str) -> str:
@@ -136,7 +138,7 @@ def _place(record: dict[str, Any]) -> Run:
 
 
 def planned(only: dict[str, list[str]]) -> list[Run]:
-    """Set by set, and what is slow after all."""
+    """All selected runs, set by set, slow methods last."""
     sets = [s for s in (*TABLES, *SETS) if s in only.get("sets", [s])]
     names = [m for m in (*OURS, *RIVALS) if m in only.get("methods", [m])]
     runs = [Run(m, s, i) for s in sets for m in names for i in ((0, 1, 2) if s in TABLES else (0,))]
@@ -145,17 +147,17 @@ def planned(only: dict[str, list[str]]) -> list[Run]:
     return sorted(runs, key=lambda r: r.method in SLOW)
 
 
-# The table.
+# Table.
 
 
 def page(known: Sequence[dict[str, Any]]) -> str:
-    """What docs/gaps.md has of the newest record of each run."""
+    """Part of docs/gaps.md from the newest record of each run."""
     newest = list({_place(r): r for r in known}.values())
     return "\n".join([*table(newest), "", *origins(newest)]) + "\n"
 
 
 def origins(known: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """How many runs were made by which commit, machine and releases."""
+    """Numbers of runs by commit, machine and releases."""
     for text, runs in Counter(map(_origin, known)).items():
         yield f"{runs} runs: {text}."
 
@@ -167,24 +169,26 @@ def _origin(r: dict[str, Any]) -> str:
 
 
 def table(known: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Errors, with the coverage of ours; the least error of ours and of the others is bold. A row
-    has the seeds that all its methods have."""
-    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    """Lines of a table of errors, with coverages for our methods.
+
+    The minima of our methods and of the others are bold. A row uses the seeds that all have.
+    """
+    runs: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for r in known:
-        found.setdefault((r["dataset"], r["method"]), []).append(r)
-    names = [m for m in (*RIVALS, *OURS) if any(m == method for _, method in found)]
+        runs.setdefault((r["dataset"], r["method"]), []).append(r)
+    names = [m for m in (*RIVALS, *OURS) if any(m == method for _, method in runs)]
     yield "| | " + " | ".join(names) + " |"
     yield "|---|" + "--:|" * len(names)
-    for s in dict.fromkeys(s for s in (*TABLES, *SETS) if any(s == d for d, _ in found)):
-        mine = {m: found[s, m] for m in names if (s, m) in found}
-        seeds = set.intersection(*({r["seed"] for r in rs} for rs in mine.values()))
-        mine = {m: [r for r in rs if r["seed"] in seeds] for m, rs in mine.items()}
-        errors = {m: np.mean([r["scores"]["error"] for r in rs]) for m, rs in mine.items()}
+    for s in dict.fromkeys(s for s in (*TABLES, *SETS) if any(s == d for d, _ in runs)):
+        row = {m: runs[s, m] for m in names if (s, m) in runs}
+        seeds = set.intersection(*({r["seed"] for r in rs} for rs in row.values()))
+        row = {m: [r for r in rs if r["seed"] in seeds] for m, rs in row.items()}
+        errors = {m: np.mean([r["scores"]["error"] for r in rs]) for m, rs in row.items()}
         sides = ([m for m in errors if (m in RIVALS) == theirs] for theirs in (True, False))
         best = {min(side, key=errors.__getitem__) for side in sides if side}
         yield (
             f"| {s}, {len(seeds)} seed{'s'[: len(seeds) > 1]} | "
-            + " | ".join(_cell(mine.get(m), m in best) for m in names)
+            + " | ".join(_cell(row.get(m), m in best) for m in names)
             + " |"
         )
 
@@ -211,9 +215,9 @@ def main() -> None:
         return
     options.out.parent.mkdir(parents=True, exist_ok=True)
     done = {_place(r) for r in known if r["code"] == code(r["method"])}
-    for what in planned(options.only):
-        if what not in done:
-            record = {**what._asdict(), "code": code(what.method), **measure(what)}
+    for fit in planned(options.only):
+        if fit not in done:
+            record = {**fit._asdict(), "code": code(fit.method), **measure(fit)}
             records.append(options.out, record)
             print(json.dumps(record), flush=True)
 

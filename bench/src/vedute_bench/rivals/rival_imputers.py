@@ -1,7 +1,8 @@
-"""What else one would impute missing views with, each as its documentation recommends.
+"""Other imputers of missing views, each used as its documentation recommends.
 
-A function takes a table x (n, p) with z-scored columns, NaN where missing; the columns of each
-view; a seed. It returns the table without NaN.
+A function takes a table x (n, p) with z-scored columns, NaN where missing, the columns of each
+view, and a seed. It returns the table without NaN. The code of a function is a part of its records'
+checksums: changed names make the records obsolete.
 """
 
 from __future__ import annotations
@@ -23,20 +24,20 @@ from sklearn.linear_model import BayesianRidge, RidgeCV
 
 Floats = NDArray[np.float64]
 Blocks = Sequence[slice]
-ROUNDS, FOREST_ROUNDS = 5, 10  # over all views, at most
-SHARE = 0.2  # of the rows lose a view, to choose the number of rounds
+ROUNDS, FOREST_ROUNDS = 5, 10  # maximum number of rounds over all views
+SHARE = 0.2  # share of the rows that lose a view, to choose the number of rounds
 PENALTIES = np.logspace(-2, 6, 17)
 TREES, LEAF = 100, 3
 FACTORS = 15
 
 
 def knn_imputer(x: Floats, blocks: Blocks, seed: int) -> Floats:
-    """scikit-learn's, with ten neighbors as our `knn_fill`."""
+    """Impute by scikit-learn's KNNImputer, with ten neighbors like our `knn_fill`."""
     return np.asarray(KNNImputer(n_neighbors=10, keep_empty_features=True).fit_transform(x))
 
 
 def iterative_imputer(x: Floats, blocks: Blocks, seed: int) -> Floats:
-    """scikit-learn's, column by column with its default, BayesianRidge."""
+    """Impute by scikit-learn's IterativeImputer by column, with its default, BayesianRidge."""
     model = IterativeImputer(BayesianRidge(), random_state=seed, keep_empty_features=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # ten rounds are its default, converged or not
@@ -44,8 +45,10 @@ def iterative_imputer(x: Floats, blocks: Blocks, seed: int) -> Floats:
 
 
 def block_ridge(x: Floats, blocks: Blocks, seed: int) -> Floats:
-    """Each view regressed on the others, the penalty by leave-one-out, in rounds from the mean:
-    as many as are best for views that are hidden on purpose."""
+    """Impute by ridge regression of each view on the others, in rounds from the mean.
+
+    The penalty is chosen by leave-one-out, the number of rounds by hiding observed views.
+    """
     hidden = _some_views(x, blocks, seed)
     partial = _by_blocks(np.where(hidden, np.nan, x), blocks, _ridge)
     errors = [((filled - x)[hidden] ** 2).sum() for filled in islice(partial, ROUNDS)]
@@ -53,8 +56,10 @@ def block_ridge(x: Floats, blocks: Blocks, seed: int) -> Floats:
 
 
 def block_forest(x: Floats, blocks: Blocks, seed: int) -> Floats:
-    """missForest by views: each regressed on the others by trees with many outputs, in rounds
-    until values change more than in the round before."""
+    """Impute by missForest by view: trees with many outputs regress each view on the others.
+
+    The rounds end when values change more than in the round before.
+    """
     settings = dict(n_estimators=TREES, max_features="sqrt", min_samples_leaf=LEAF)
     rounds = _by_blocks(x, blocks, lambda: ExtraTreesRegressor(random_state=seed, **settings))
     before, change = next(rounds), np.inf
@@ -67,7 +72,7 @@ def block_forest(x: Floats, blocks: Blocks, seed: int) -> Floats:
 
 
 def mofa(x: Floats, blocks: Blocks, seed: int) -> Floats:
-    """Factors times weights of MOFA (mofapy2), with 15 factors and else its defaults."""
+    """Impute by factors times weights of MOFA (mofapy2), with 15 factors and other defaults."""
     from mofapy2.run.entry_point import entry_point
 
     filled = np.where(np.isnan(x), 0.0, x)
@@ -93,7 +98,7 @@ RIVALS: dict[str, Callable[[Floats, Blocks, int], Floats]] = {
 
 
 def available() -> list[str]:
-    """MOFA only where its library is installed."""
+    """Names of the imputers; MOFA needs its library."""
     return [name for name in RIVALS if name != "mofa" or find_spec("mofapy2")]
 
 
@@ -102,8 +107,7 @@ def _ridge() -> Any:
 
 
 def _by_blocks(x: Floats, blocks: Blocks, regressor: Callable[[], Any]) -> Iterator[Floats]:
-    """Round by round the filled table: in turn every view with missing rows is predicted from the
-    others, as filled so far."""
+    """Yield the table of each round, which predicts views with missing rows from the others."""
     lacking = np.stack([np.isnan(x[:, b]).any(1) for b in blocks])
     filled = np.where(np.isnan(x), 0.0, x)
     while True:
@@ -117,7 +121,7 @@ def _by_blocks(x: Floats, blocks: Blocks, regressor: Callable[[], Any]) -> Itera
 
 
 def _some_views(x: Floats, blocks: Blocks, seed: int) -> NDArray[np.bool_]:
-    """The entries (n, p) of one view each of a fifth of the rows that have two or more."""
+    """Draw entries (n, p) to hide: one view each of a fifth of the rows with two or more."""
     rng = np.random.default_rng(seed)
     seen = np.stack([~np.isnan(x[:, b]).any(1) for b in blocks], axis=1)
     hidden = np.zeros(x.shape, bool)

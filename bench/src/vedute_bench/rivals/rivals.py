@@ -1,20 +1,20 @@
-"""Every method of ours beside what else one would impute with, on every real set in VEDUTE_DATA.
+"""Comparison of all our methods with other imputers on every real set in VEDUTE_DATA.
 
     python -m vedute_bench.rivals.rivals [--jobs 14] [--gpu-jobs 8] [--minutes 9] [--limit 900]
                                 [--only methods=mvp,mofa,sets=cub,seeds=0,rates=.5]
-    python -m vedute_bench.rivals.rivals --merge FILE     take over the records of another machine
+    python -m vedute_bench.rivals.rivals --merge FILE     add the records of another machine
     python -m vedute_bench.rivals.rivals --table          write the tables of docs/rivals.md
 
-At rate .5 all methods, at .1 .3 .7 MVP, Blend and the fills; seeds 0 to 2 are the methods'
-random_state, the mask is the same for all. Each run has a process with one thread, which is killed
-at the limit: its record says `timed_out`, and other seeds are not tried. A run without a current
-record is made: one with the same data, settings and code (`source_digest`; not compared
-with --any-code). When the time is up, runs in progress are `stopped` and made another time.
-Networks share the GPU where there is one (bench/mps.sh), the rest runs on the CPU.
+All methods run at rate .5, and MVP, Blend and the fills also at .1, .3 and .7. Seeds 0 to 2 are the
+methods' random_state; all share the same mask. Each run has a process with one thread, which is
+killed at the time limit: the record then has `timed_out`, and other seeds are skipped. A record is
+current if it has the same data, settings and code (`source_digest`; ignored with --any-code); runs
+without a current record are made. When the total time is up, runs in progress are `stopped`, to be
+made another time. Networks share the GPU if there is one (bench/mps.sh), the rest runs on the CPU.
 
-Scores: error of hidden views as `vedute bench` has it, coverage of 90 % and 50 % intervals and acc,
-nmi, ari of clusters in percent; `by_view` the same by view, with the number of hidden instances.
-The clusters of an imputer are those of k-means on its completed, z-scored table.
+Scores are the error of hidden views as in `vedute bench`, the coverage of 90 % and 50 % intervals,
+and ACC, NMI and ARI of clusters in percent. `by_view` has them by view, with the number of hidden
+instances. The clusters of an imputer are those of k-means on its completed, z-scored table.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ OUT = RESULTS / "rivals" / "records.jsonl"
 PAGE = DOCS / "rivals.md"
 RATES, SEEDS, MASK_SEED, PROTOCOL = (0.5, 0.1, 0.3, 0.7), (0, 1, 2), 42, "bernoulli"
 LEVELS = {"coverage": 0.9, "coverage_50": 0.5}  # of intervals
-FIRST = ("blend", "mvp")  # of all, and at every rate
-LOOSE = ("n_clusters", "random_state", "verbose", "callbacks")  # settings that are not the method's
+FIRST = ("blend", "mvp")  # run before others, and at every rate
+LOOSE = ("n_clusters", "random_state", "verbose", "callbacks")  # settings not compared
 PRELOAD = ["vedute_bench.runner.run", "sklearn.ensemble", "sklearn.impute", "sklearn.linear_model"]
-WORTH_A_RECORD = 30  # seconds of a run that was stopped
+WORTH_A_RECORD = 30  # seconds after which a stopped run is recorded
 
 
 class Run(NamedTuple):
-    """One fit on one set; the names are those of a record."""
+    """One fit on one set; fields have the names of a record."""
 
     method: str
     dataset: str
@@ -70,11 +70,11 @@ class Run(NamedTuple):
         return f"{self.method} on {self.dataset} at {self.rate:g}, seed {self.seed}"
 
 
-# What is to be done.
+# Planning.
 
 
 def planned(only: Mapping[str, Sequence[str]]) -> list[Run]:
-    """All runs that are asked for, those first that are important or cheap."""
+    """All selected runs, important and cheap ones first."""
     rates = [r for r in RATES if r in map(float, only.get("rates", RATES))]
     seeds = [s for s in SEEDS if s in map(int, only.get("seeds", SEEDS))]
     names = [*methods.available(), *rival_imputers.available()]
@@ -89,7 +89,7 @@ def is_first(method: str) -> bool:
 
 
 def _turn(r: Run) -> tuple[Any, ...]:
-    """Seed 0 of everything first; then by rate, importance and size."""
+    """Sort key of a run: by seed, rate, importance and size."""
     ours = r.method not in rival_imputers.RIVALS
     kind = 0 if is_first(r.method) else 1 if not ours else 2 + methods.find(r.method).two_views
     return r.seed, RATES.index(r.rate), kind, _size(r.dataset), r.method
@@ -101,8 +101,8 @@ def _size(dataset: str) -> int:
 
 
 @cache
-def asked(method: str, dataset: str) -> RunRecord:
-    """What a record must say to be current; data: None where they are not here."""
+def current_facts(method: str, dataset: str) -> RunRecord:
+    """Facts that a record must have to be current; data: None if they are not available."""
     data = real_sets.digest(dataset) if dataset in real_sets.available() else None
     if method in rival_imputers.RIVALS:
         file, others = Path(rival_imputers.__file__), tuple(rival_imputers.RIVALS)
@@ -118,32 +118,32 @@ def asked(method: str, dataset: str) -> RunRecord:
 
 
 def is_current(record: RunRecord, any_code: bool = False) -> bool:
-    """Whether a record is of these data, settings and code."""
+    """Whether a record has the current data, settings and code."""
     if record["method"] not in [*methods.available(), *rival_imputers.RIVALS]:
         return False
-    wanted = asked(record["method"], record["dataset"])
+    wanted = current_facts(record["method"], record["dataset"])
     compared = [k for k in wanted if wanted[k] is not None and not (any_code and k == "code")]
     known = {**record, "settings": wanted["settings"] | record["settings"]}
     return all(known.get(k) == wanted[k] for k in compared)
 
 
 def is_settled(record: RunRecord, limit: float, retry: bool) -> bool:
-    """Whether a current record says all that there is to know."""
+    """Whether the run of a current record need not be repeated."""
     if "timed_out" in record:
         return bool(record["limit"] >= limit)
     return "stopped" not in record and not (retry and "failed" in record)
 
 
-# Runs, each in its own process.
+# Runs, each in a separate process.
 
 
 class Job:
     """A run in progress."""
 
-    def __init__(self, what: Run, lane: str, context: Any) -> None:
-        self.run, self.lane, self.start = what, lane, monotonic()
+    def __init__(self, fit: Run, lane: str, context: Any) -> None:
+        self.run, self.lane, self.start = fit, lane, monotonic()
         self.pipe, theirs = context.Pipe(duplex=False)
-        self.process = context.Process(target=_child, args=(what, theirs))
+        self.process = context.Process(target=_child, args=(fit, theirs))
         self.process.start()
         theirs.close()
 
@@ -152,42 +152,42 @@ class Job:
         return monotonic() - self.start
 
     def result(self) -> RunRecord:
-        """What it sent; it is given time to leave the GPU."""
+        """Receive the result, and give the process time to release the GPU."""
         try:
-            found: RunRecord = self.pipe.recv()
+            result: RunRecord = self.pipe.recv()
             self.process.join(10)
-            return found
+            return result
         except EOFError:
             self.process.join()
             return {"failed": f"its process ended with exit code {self.process.exitcode}"}
 
     def end(self) -> None:
-        """Kill it with all processes that it started."""
+        """Kill the process and its children."""
         try:
             os.killpg(self.process.pid, signal.SIGKILL)
-        except ProcessLookupError:  # it has ended, or has not begun
+        except ProcessLookupError:  # it has ended or not started
             self.process.kill()
         self.process.join()
         self.pipe.close()
 
 
-def _child(what: Run, pipe: connection.Connection) -> None:
+def _child(fit: Run, pipe: connection.Connection) -> None:
     os.setsid()
     workers.begin(1)
     try:
-        found = records.without_nan(measure(what))
+        result = records.without_nan(measure(fit))
     except (Exception, SystemExit) as error:
-        found = {"failed": " ".join(f"{type(error).__name__}: {error}".split())}
-    pipe.send(found)
+        result = {"failed": " ".join(f"{type(error).__name__}: {error}".split())}
+    pipe.send(result)
 
 
 class Lanes:
-    """Runs on the GPU and on the CPU at once, until all are made or the time is up."""
+    """Parallel runs on the GPU and on the CPU, until all are done or the time is up."""
 
     def __init__(self, todo: list[Run], known: list[RunRecord], options: Namespace) -> None:
         self.todo, self.known, self.options = todo, known, options
         for r in todo:
-            asked(r.method, r.dataset)  # of the code as it is now
+            current_facts(r.method, r.dataset)  # cached now: the code may change during runs
         self.end = monotonic() + 60 * options.minutes
         for kind in ("OMP", "OPENBLAS", "MKL"):  # read when a process loads these libraries
             os.environ[f"{kind}_NUM_THREADS"] = "1"
@@ -213,20 +213,22 @@ class Lanes:
                 job.end()
 
     def _begin(self) -> bool:
-        """Start what can be started; False where nothing was."""
+        """Start all runs that can be started; return whether there were any."""
         before = len(self.jobs)
-        while (found := next(self._startable(), None)) is not None:
-            self.todo.remove(found)
-            if self._hopeless(found):
+        while (fit := next(self._startable(), None)) is not None:
+            self.todo.remove(fit)
+            if self._hopeless(fit):
                 skipped = {"timed_out": True, "limit": self.options.limit, "skipped": True}
-                self._write(found, skipped)
+                self._write(fit, skipped)
                 continue
-            self.jobs.append(Job(found, lane(found.method), self.context))
+            self.jobs.append(Job(fit, lane(fit.method), self.context))
         return len(self.jobs) > before
 
     def _startable(self) -> Iterator[Run]:
-        """Those that find a place and are likely to end in time, after the first seed of theirs;
-        and those that need not be tried."""
+        """Yield runs with a free slot that will probably end in time, and hopeless runs.
+
+        Later seeds wait for the first.
+        """
         left = self.end - monotonic()
         busy = {j.run for j in self.jobs}
         for r in self.todo:
@@ -236,13 +238,13 @@ class Lanes:
                 yield r
 
     def _hopeless(self, r: Run) -> bool:
-        """Whether the first seed timed out."""
+        """Whether the run with the first seed timed out."""
         first = r._replace(seed=SEEDS[0])
-        mine = [k for k in self.known if place(k) == first and "timed_out" in k]
-        return r != first and any(k["limit"] >= self.options.limit for k in mine)
+        timed_out = [k for k in self.known if place(k) == first and "timed_out" in k]
+        return r != first and any(k["limit"] >= self.options.limit for k in timed_out)
 
     def _expected(self, r: Run) -> float:
-        """Seconds that this method took on this set before, at least."""
+        """Most seconds that this method has taken on this set before."""
         like = [k for k in self.known if (k["method"], k["dataset"]) == (r.method, r.dataset)]
         took = (k.get(word, 0.0) for k in like for word in ("wall", "stopped", "limit"))
         return max(map(float, took), default=0.0)
@@ -250,21 +252,21 @@ class Lanes:
     def _left(self, job: Job) -> float:
         return float(self.options.limit) - job.seconds
 
-    def _finish(self, job: Job, found: RunRecord) -> None:
+    def _finish(self, job: Job, result: RunRecord) -> None:
         self.jobs.remove(job)
         job.end()
-        self._write(job.run, found)
+        self._write(job.run, result)
 
     def _stop(self, job: Job) -> None:
-        """Its time is up; the record of a long run keeps it from being tried in less time."""
+        """Stop a run; the record of a long one prevents its repetition with less time."""
         self.todo.append(job.run)
         if job.seconds > WORTH_A_RECORD:
             self._finish(job, {"stopped": round(job.seconds, 1)})
 
-    def _write(self, r: Run, found: RunRecord) -> None:
-        jobs = len(self.jobs) + 1  # at once
-        record = {**r._asdict(), **asked(r.method, r.dataset), **run.code(), "jobs": jobs}
-        record |= {"scores": {}, **found}
+    def _write(self, r: Run, result: RunRecord) -> None:
+        jobs = len(self.jobs) + 1  # in parallel
+        record = {**r._asdict(), **current_facts(r.method, r.dataset), **run.code(), "jobs": jobs}
+        record |= {"scores": {}, **result}
         self.known.append(record)
         with locked(self.options.out):
             records.append(self.options.out, record)
@@ -285,7 +287,7 @@ def place(record: RunRecord) -> Run:
 
 @cache
 def lane(method: str) -> str:
-    """What has a setting `device`, its own or that of a part, goes to the GPU."""
+    """Lane of a method: the GPU if it, or one of its parts, has a setting `device`."""
     if method in rival_imputers.RIVALS or not torch.cuda.is_available():
         return "cpu"
     known = methods.find(method)().get_params()
@@ -296,8 +298,11 @@ def lane(method: str) -> str:
 
 
 class Result(NamedTuple):
-    """labels: (n,) by the rule of each name; ends: by level mean, lower and upper values of all
-    views, or the mean alone; empty where the method cannot impute."""
+    """Result of a fit.
+
+    labels: (n,) by rule; ends: mean, lower and upper values of all views by level, or the mean
+    alone; empty if the method cannot impute.
+    """
 
     labels: dict[str, Any]
     ends: dict[str, list[list[Any]]]
@@ -305,37 +310,37 @@ class Result(NamedTuple):
     steps: int | None = None
 
 
-def measure(what: Run) -> RunRecord:
-    """The scores of a run, and how it was made."""
+def measure(fit: Run) -> RunRecord:
+    """Fit, score, and return the record without the run's fields."""
     start = perf_counter()
-    truth = real_sets.load(what.dataset)
-    views = missing.drop_views(truth, what.rate, MASK_SEED, PROTOCOL)
-    rival = what.method in rival_imputers.RIVALS
-    if lane(what.method) == "gpu":
-        torch.zeros(1, device="cuda")  # opens it, not timed
+    truth = real_sets.load(fit.dataset)
+    views = missing.drop_views(truth, fit.rate, MASK_SEED, PROTOCOL)
+    rival = fit.method in rival_imputers.RIVALS
+    if lane(fit.method) == "gpu":
+        torch.zeros(1, device="cuda")  # initializes it, not timed
         torch.cuda.reset_peak_memory_stats()
-    found = (imputer_result if rival else method_result)(what, truth, views)
+    result = (imputer_result if rival else method_result)(fit, truth, views)
     on_gpu = torch.cuda.is_initialized() and torch.cuda.max_memory_allocated() > 512
     return {
         "protocol": PROTOCOL,
         "mask_seed": MASK_SEED,
         "mask": missing.fingerprint(views.mask),
-        "scores": {**_clusters(truth, found), **_errors(truth, views, found)},
-        "by_view": _by_view(truth, views, found),
-        "seconds": round(found.seconds, 3),
+        "scores": {**_clusters(truth, result), **_errors(truth, views, result)},
+        "by_view": _by_view(truth, views, result),
+        "seconds": round(result.seconds, 3),
         "wall": round(perf_counter() - start, 3),
-        "steps": found.steps,
+        "steps": result.steps,
         "device": torch.cuda.get_device_name() if on_gpu else workers.cpu_name(),
         "cores": workers.cores(),
         "threads": torch.get_num_threads(),
-        **({"mofapy2": version("mofapy2")} if what.method == "mofa" else {}),
+        **({"mofapy2": version("mofapy2")} if fit.method == "mofa" else {}),
     }
 
 
-def method_result(what: Run, truth: Views, views: Views) -> Result:
-    """By one of our methods at its defaults."""
-    K, seed = len(np.unique(truth.y)), what.seed
-    model = methods.find(what.method)(n_clusters=K, random_state=seed)
+def method_result(fit: Run, truth: Views, views: Views) -> Result:
+    """Fit one of our methods with its defaults."""
+    K, seed = len(np.unique(truth.y)), fit.seed
+    model = methods.find(fit.method)(n_clusters=K, random_state=seed)
     model = best_pair.for_views(model, len(truth.x))
     start = perf_counter()
     model.fit(views)
@@ -352,14 +357,14 @@ def method_result(what: Run, truth: Views, views: Views) -> Result:
 
 
 def _ends(model: Any, views: Views, level: float, seed: int) -> list[list[Any]]:
-    """Mean, lower and upper end, as `vedute bench` asks for them."""
+    """Mean, lower and upper ends of all views."""
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         return [[x.numpy() for x in end.x] for end in model.impute(views, interval=level)]
 
 
-def imputer_result(what: Run, truth: Views, views: Views) -> Result:
-    """By an imputer of tables, on the z-scored columns of all views."""
+def imputer_result(fit: Run, truth: Views, views: Views) -> Result:
+    """Fit an imputer of tables on the z-scored columns of all views."""
     known = [x.reshape(len(x), -1).astype(np.float64) for x in views.arrays()]
     edges = np.cumsum([0, *(x.shape[1] for x in known)])
     table = np.hstack(known)
@@ -367,44 +372,48 @@ def imputer_result(what: Run, truth: Views, views: Views) -> Result:
     std[std == 0] = 1.0
     blocks = [slice(a, b) for a, b in pairwise(edges)]
     start = perf_counter()
-    filled = rival_imputers.RIVALS[what.method]((table - mean) / std, blocks, what.seed)
+    filled = rival_imputers.RIVALS[fit.method]((table - mean) / std, blocks, fit.seed)
     seconds = perf_counter() - start
-    kmeans = KMeans(len(np.unique(truth.y)), n_init=10, random_state=what.seed)
+    kmeans = KMeans(len(np.unique(truth.y)), n_init=10, random_state=fit.seed)
     values = filled * std + mean
     shapes = zip(blocks, truth.shapes, strict=True)
     imputed = [values[:, b].reshape(len(values), *shape) for b, shape in shapes]
     return Result({"": kmeans.fit_predict(filled)}, {"coverage": [imputed]}, seconds)
 
 
-def _clusters(truth: Views, found: Result) -> dict[str, float]:
-    every = {
+def _clusters(truth: Views, result: Result) -> dict[str, float]:
+    return {
         f"{rule}{k}": round(100 * v, 3)
-        for rule, labels in found.labels.items()
+        for rule, labels in result.labels.items()
         for k, v in scores.clustering_scores(truth.y, labels).items()
     }
-    return every
 
 
-def _errors(truth: Views, views: Views, found: Result, only: int | None = None) -> dict[str, float]:
-    """Error and coverages of what was hidden, in all views or in one; {} where nothing was."""
+def _errors(
+    truth: Views, views: Views, result: Result, only: int | None = None
+) -> dict[str, float]:
+    """Error and coverages of hidden views, all or the view `only`; empty if nothing was hidden."""
     hidden = (truth.mask & ~views.mask).numpy()
     if only is not None:
         hidden = hidden & (np.arange(hidden.shape[1]) == only)
-    if not found.ends or not hidden.any():
+    if not result.ends or not hidden.any():
         return {}
     true = truth.arrays()
-    error = scores.imputation_error(true, found.ends["coverage"][0], hidden)
-    ranges = {k: ends[1:] for k, ends in found.ends.items() if ends[1:]}
+    error = scores.imputation_error(true, result.ends["coverage"][0], hidden)
+    ranges = {k: ends[1:] for k, ends in result.ends.items() if ends[1:]}
     covered = {k: scores.coverage(true, *ends, hidden) for k, ends in ranges.items()}
     return {"error": round(error, 5), **{k: round(100 * v, 3) for k, v in covered.items()}}
 
 
-def _by_view(truth: Views, views: Views, found: Result) -> dict[str, dict[str, float]]:
+def _by_view(truth: Views, views: Views, result: Result) -> dict[str, dict[str, float]]:
     count = (truth.mask & ~views.mask).sum(0).tolist()
-    errors = partial(_errors, truth, views, found)
-    finite = lambda found: {k: v for k, v in found.items() if np.isfinite(v)}  # noqa: E731
-    each = enumerate(truth.names)
-    return {name: {"hidden": count[v], **finite(errors(v))} for v, name in each if count[v]}
+    by_view = {}
+    for v, name in enumerate(truth.names):
+        if count[v]:
+            errors = _errors(truth, views, result, v)
+            finite = {k: error for k, error in errors.items() if np.isfinite(error)}
+            by_view[name] = {"hidden": count[v], **finite}
+    return by_view
 
 
 # The command line.
@@ -420,17 +429,17 @@ def main(words: Sequence[str] | None = None) -> None:
         loosely = partial(is_current, any_code=True)
         rivals_page.write(options.page, [r for r in known if loosely(r)], current)
     else:
-        mine = [r for r in known if is_current(r, options.any_code)]
-        done = {place(r) for r in mine if is_settled(r, options.limit, options.retry)}
+        up_to_date = [r for r in known if is_current(r, options.any_code)]
+        done = {place(r) for r in up_to_date if is_settled(r, options.limit, options.retry)}
         runs = planned(options.only)
         todo = [r for r in runs if r not in done]
         print(f"{len(runs)} runs, {len(runs) - len(todo)} of them done before", flush=True)
-        Lanes(todo, mine, options).work()
+        Lanes(todo, up_to_date, options).work()
         print(f"{len(todo)} runs are left" if todo else "all done", flush=True)
 
 
 def merge(source: Path, out: Path, known: list[RunRecord]) -> None:
-    """Append the records that are not there yet."""
+    """Append new records."""
     seen = {json.dumps(r, sort_keys=True) for r in known}
     new = [r for r in records.read_all(source) if json.dumps(r, sort_keys=True) not in seen]
     with locked(out):
@@ -456,16 +465,16 @@ def parsed(words: Sequence[str] | None) -> Namespace:
 
 
 def selection(text: str) -> dict[str, list[str]]:
-    """methods=a,b,seeds=0 -> {"methods": ["a", "b"], "seeds": ["0"]}"""
-    found: dict[str, list[str]] = {}
+    """Parse a selection: methods=a,b,seeds=0 -> {"methods": ["a", "b"], "seeds": ["0"]}."""
+    chosen: dict[str, list[str]] = {}
     key = ""
     for word in text.split(","):
         name, sign, value = word.rpartition("=")
         key = name if sign else key
-        found.setdefault(key, []).append(value)
-    if strange := found.keys() - {"methods", "sets", "seeds", "rates"}:
-        sys.exit(f"--only has {min(strange)!r}; choose from methods=, sets=, seeds=, rates=")
-    return found
+        chosen.setdefault(key, []).append(value)
+    if unknown := chosen.keys() - {"methods", "sets", "seeds", "rates"}:
+        sys.exit(f"--only has {min(unknown)!r}; choose from methods=, sets=, seeds=, rates=")
+    return chosen
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""The tables of docs/rivals.md from the records of `rivals.py`: means over seeds, sets in rows.
+"""Tables of docs/rivals.md from the records of `rivals.py`: means over seeds, sets in rows.
 
-What stands above the mark in the page is kept: the words are written by hand.
+The text above the mark in the page is kept.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from vedute_bench.rivals import rival_imputers
 
 Record = dict[str, Any]
 MARK = "<!-- made by bench/src/vedute_bench/rivals/rivals.py --table -->"
-RATE, ENOUGH = 0.5, 100  # hidden instances of a view whose coverage is judged
+RATE, ENOUGH = 0.5, 100  # ENOUGH: minimum number of hidden instances of a listed view
 NO_VALUE = "–"
 
 
@@ -37,12 +37,12 @@ class Table(NamedTuple):
         return cls(dict(cells))
 
     def mean(self, method: str, dataset: str, score: str, rate: float = RATE) -> float | None:
-        found = [_value(r, score) for r in self.cells.get((method, dataset, rate), [])]
-        known = [v for v in found if v is not None]
+        values = [_value(r, score) for r in self.cells.get((method, dataset, rate), [])]
+        known = [v for v in values if v is not None]
         return fmean(known) if known else None
 
-    def excuse(self, method: str, dataset: str, rate: float = RATE) -> str:
-        """Why there is no number."""
+    def reason(self, method: str, dataset: str, rate: float = RATE) -> str:
+        """Reason why there is no number."""
         runs = self.cells.get((method, dataset, rate), [])
         if any("timed_out" in r for r in runs):
             return f"> {max(r['limit'] for r in runs if 'timed_out' in r):g} s"
@@ -54,7 +54,7 @@ class Table(NamedTuple):
 
     @property
     def groups(self) -> dict[str, list[str]]:
-        """Methods by the table they stand in."""
+        """Methods by the title of their table."""
         known = {method for method, _, _ in self.cells}
         others = [name for name in rival_imputers.RIVALS if name in known]
         fills = sorted(name for name in known if name.endswith("_fill"))
@@ -73,13 +73,13 @@ class Table(NamedTuple):
         return "blend" if "blend" in self.methods else "mvp"
 
     def best_other(self, dataset: str) -> tuple[float, str] | None:
-        """The least error of all methods but the default, and whose it is."""
-        found = [(self.mean(m, dataset, "error"), m) for m in self.methods if m != self.default]
-        return min(((e, m) for e, m in found if e is not None), default=None)
+        """Least error of all methods but the default, and the method."""
+        errors = [(self.mean(m, dataset, "error"), m) for m in self.methods if m != self.default]
+        return min(((e, m) for e, m in errors if e is not None), default=None)
 
 
 def write(page: Path, records: Sequence[Record], is_current: Callable[[Record], bool]) -> None:
-    """The page with new tables; records of older code are counted."""
+    """Write the page with new tables, and the number of records with older code."""
     table = Table.of(sorted(records, key=is_current))  # current ones replace older ones
     old = sum(not is_current(r) for runs in table.cells.values() for r in runs)
     total = sum(map(len, table.cells.values()))
@@ -91,14 +91,14 @@ def write(page: Path, records: Sequence[Record], is_current: Callable[[Record], 
 
 
 def _seeds(t: Table) -> str:
-    """How many a number at RATE is the mean of."""
+    """Sentence on the numbers of seeds at RATE."""
     fewest: dict[int, list[str]] = defaultdict(list)
     for method in t.methods:
-        counts = [len(t.cells[method, d, RATE]) for d in t.sets if (method, d, RATE) in t.cells]
-        if counts:
-            fewest[min(counts)].append(method)
-    said = [f"{', '.join(names)}: {n}" for n, names in sorted(fewest.items(), reverse=True)]
-    return f"Seeds at rate {RATE:g}, on every set at least: {'; '.join(said)}."
+        seeds = [len(t.cells[method, d, RATE]) for d in t.sets if (method, d, RATE) in t.cells]
+        if seeds:
+            fewest[min(seeds)].append(method)
+    counts = [f"{', '.join(names)}: {n}" for n, names in sorted(fewest.items(), reverse=True)]
+    return f"Seeds at rate {RATE:g}, on every set at least: {'; '.join(counts)}."
 
 
 def sections(t: Table) -> list[str]:
@@ -127,8 +127,8 @@ def sections(t: Table) -> list[str]:
 
 
 def _scores(t: Table, score: str, digits: int, best: Callable[..., float] | None) -> list[str]:
-    """A table per group of methods; the best of each row in bold."""
-    found = []
+    """Tables per group of methods, the best of each row in bold."""
+    tables = []
     for title, names in t.groups.items():
         rows = []
         for dataset in t.sets:
@@ -136,26 +136,26 @@ def _scores(t: Table, score: str, digits: int, best: Callable[..., float] | None
             known = [round(v, digits) for v in values if v is not None]
             top = best(known) if best and known else None
             rows.append([dataset, *(_cell(t, m, dataset, score, digits, top) for m in names)])
-        found.append(f"**{title}**\n\n{markdown(['', *names], rows)}")
-    return found
+        tables.append(f"**{title}**\n\n{markdown(['', *names], rows)}")
+    return tables
 
 
 def _cell(t: Table, method: str, dataset: str, score: str, digits: int, top: float | None) -> str:
     value = t.mean(method, dataset, score)
     if value is None:
-        return t.excuse(method, dataset)
+        return t.reason(method, dataset)
     text = f"{value:.{digits}f}"
     return f"**{text}**" if round(value, digits) == top else text
 
 
 def _ratios(t: Table) -> str:
-    """Per set the default's error over the least other one; last the geometric mean."""
+    """Table of the default's error over the least other one per set, and the geometric mean."""
     rows, ratios = [], []
     for dataset in t.sets:
-        mine, other = t.mean(t.default, dataset, "error"), t.best_other(dataset)
-        if mine is not None and other is not None:
-            ratios.append(mine / other[0])
-            rows.append([dataset, f"{mine:.3f}", f"{other[0]:.3f}", other[1], f"{ratios[-1]:.3f}"])
+        error, other = t.mean(t.default, dataset, "error"), t.best_other(dataset)
+        if error is not None and other is not None:
+            ratios.append(error / other[0])
+            rows.append([dataset, f"{error:.3f}", f"{other[0]:.3f}", other[1], f"{ratios[-1]:.3f}"])
     if ratios:
         mean = exp(fmean(map(log, ratios)))
         rows.append(["geometric mean", "", "", "", f"**{mean:.3f}**"])
@@ -170,42 +170,42 @@ def _beside_mvp(t: Table) -> str:
             for m, k in ((method, "error"), ("mvp", "error"), (method, "acc"))
         ]
         if all(v is not None for values in scores for v in values):
-            mine, theirs, acc = scores
-            ratio = exp(fmean(log(a / b) for a, b in zip(mine, theirs, strict=True)))
+            errors, of_mvp, acc = scores
+            ratio = exp(fmean(log(a / b) for a, b in zip(errors, of_mvp, strict=True)))
             rows.append([method, f"{ratio:.3f}", f"{fmean(acc):.1f}"])
     return markdown(["", "error / MVP's", "accuracy"], rows)
 
 
 def _rates(t: Table) -> list[str]:
-    """Errors at every rate of those methods that have them."""
-    found = []
+    """Tables of errors at other rates, for the methods that have them."""
+    tables = []
     for rate in sorted({r for _, _, r in t.cells} - {RATE}):
         names = [m for m in t.methods if any((m, s, rate) in t.cells for s in t.sets)]
         rows = []
         for dataset in t.sets:
             values = {m: t.mean(m, dataset, "error", rate) for m in names}
             known = [round(v, 3) for v in values.values() if v is not None]
-            texts = {m: t.excuse(m, dataset, rate) for m in names}
+            texts = {m: t.reason(m, dataset, rate) for m in names}
             texts |= {m: f"{v:.3f}" for m, v in values.items() if v is not None}
             top = f"{min(known):.3f}" if known else None
             rows.append([dataset, *(f"**{s}**" if s == top else s for s in texts.values())])
-        found.append(f"**Rate {rate:g}**\n\n{markdown(['', *names], rows)}")
-    return found
+        tables.append(f"**Rate {rate:g}**\n\n{markdown(['', *names], rows)}")
+    return tables
 
 
 def _coverages(t: Table) -> list[str]:
-    found = []
+    tables = []
     for title, names in t.groups.items():
         able = [m for m in names if any(t.mean(m, s, "coverage") is not None for s in t.sets)]
         rows = [[s, *(_coverage(t, m, s) for m in able)] for s in t.sets]
-        found += [f"**{title}**\n\n{markdown(['', *able], rows)}"] if able else []
-    return found
+        tables += [f"**{title}**\n\n{markdown(['', *able], rows)}"] if able else []
+    return tables
 
 
 def _coverage(t: Table, method: str, dataset: str) -> str:
     values = [t.mean(method, dataset, score) for score in ("coverage", "coverage_50")]
     known = [f"{v:.1f}" for v in values if v is not None]
-    return " / ".join(known) or t.excuse(method, dataset)
+    return " / ".join(known) or t.reason(method, dataset)
 
 
 def _views(t: Table) -> str:
@@ -214,16 +214,16 @@ def _views(t: Table) -> str:
         runs = [r for r in t.cells.get((t.default, dataset, RATE), []) if r.get("by_view")]
         for view, first in runs[0]["by_view"].items() if runs else ():
             if first["hidden"] >= ENOUGH:
-                mine = [r["by_view"][view] for r in runs]
+                by_seed = [r["by_view"][view] for r in runs]
                 scores = [("error", 3), ("coverage", 1), ("coverage_50", 1)]
-                texts = [f"{fmean(m[k] for m in mine):.{d}f}" for k, d in scores if k in first]
+                texts = [f"{fmean(s[k] for s in by_seed):.{d}f}" for k, d in scores if k in first]
                 rows.append([f"{dataset}: {view}", str(first["hidden"]), *texts])
     return markdown(["", "hidden", "error", "90 %", "50 %"], rows)
 
 
 def _value(record: Record, score: str) -> float | None:
-    found = record.get("seconds") if score == "seconds" else record["scores"].get(score)
-    return None if found is None else float(found)
+    value = record.get("seconds") if score == "seconds" else record["scores"].get(score)
+    return None if value is None else float(value)
 
 
 def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

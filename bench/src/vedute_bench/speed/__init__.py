@@ -1,1 +1,1 @@
-"""Time and memory: clocks, gauges, and what they measured."""
+"""Measurements of time and memory."""

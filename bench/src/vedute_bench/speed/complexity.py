@@ -1,18 +1,20 @@
-"""What the objectives and priors of the MVP paper cost: time, operations and memory of a step of
-training by the number of views.
+"""Costs of the MVP paper's objectives and priors by the number of views.
 
     python -m vedute_bench.speed.complexity [--device cuda] [--turns 5]
 
-    eq2, cyclic     the warm-up: every view is decoded from its own latent
-    eq3, cyclic     both tables are decoded, and each is the other's prior
-    eq3, fusion     the same with products over the observed views as priors
-    eq3, all_pairs  with every other observed view as a prior
+    eq2, cyclic     The warm-up: every view is decoded from its own latent.
 
-1000 rows of views of 50 columns, half of the rows incomplete, D = 16, the same widths for every
-number of views. Time: on a CPU that of one thread, on a GPU by the clock; the kinds take turns,
-and a ratio is the median of those of a turn. Operations: of matrix products. Memory: what the
-forward pass keeps for the backward pass, weights left out. Records go to
-bench/results/paper-complexity, in place of those of the same device.
+    eq3, cyclic     Both tables are decoded, and each is the other's prior.
+
+    eq3, fusion     Both tables are decoded, with products over the observed views as priors.
+
+    eq3, all_pairs  Both tables are decoded, with every other observed view as a prior.
+
+The data are 1000 rows of views of 50 columns, half of the rows incomplete; D = 16, and networks
+have the same widths for every number of views. Time is CPU time of one thread, or wall time on a
+GPU; the kinds run in turns, and a ratio is the median over turns. Operations are those of matrix
+products. Memory is that of tensors saved for the backward pass, without weights. Records go to
+bench/results/paper-complexity and replace those of the same device.
 """
 
 from __future__ import annotations
@@ -52,7 +54,7 @@ KINDS = (("eq2", "cyclic"), ("eq3", "cyclic"), ("eq3", "fusion"), ("eq3", "all_p
 
 
 class Kind(NamedTuple):
-    """An objective with a prior, on a model of its own."""
+    """An objective with a prior, on a separate model."""
 
     job: Job
     loss: Loss
@@ -73,15 +75,15 @@ class Kind(NamedTuple):
         return 1e3 * (clock() - start)
 
     def gflop(self) -> float:
-        torch.manual_seed(0)  # the same rows for all kinds
+        torch.manual_seed(0)  # equal rows for all kinds
         return self.job.flops(self.loss) / 1e9
 
     def kept(self) -> float:
-        """MiB of the tensors that a forward pass keeps, each storage once."""
+        """MiB of the tensors saved by a forward pass, each storage once."""
         torch.manual_seed(0)
         weights = {p.untyped_storage().data_ptr() for p in self.job.model.parameters()}
         sizes: dict[int, int] = {}
-        alive: list[Tensor] = []  # so that no storage is freed and its place used again
+        alive: list[Tensor] = []  # so that no storage is freed and its address reused
 
         def keep(t: Tensor) -> Tensor:
             storage = t.untyped_storage()
@@ -105,7 +107,7 @@ def made(n_views: int) -> Views:
 
 
 def measure(n_views: int, device: str, turns: int) -> list[records.RunRecord]:
-    """A record per kind; `time`: beside eq2 with the cyclic prior."""
+    """Records per kind; `time` is relative to eq2 with the cyclic prior."""
     views = made(n_views)
     kinds = {names: Kind.of(views, device, *names) for names in KINDS}
     times: dict[tuple[str, str], list[float]] = {names: [] for names in kinds}
@@ -113,16 +115,16 @@ def measure(n_views: int, device: str, turns: int) -> list[records.RunRecord]:
         rows = kinds[KINDS[0]].job.rows()
         for names, kind in kinds.items():
             took = kind.milliseconds(rows)
-            if turn > 0:  # the first sets things up
+            if turn > 0:  # the first includes initialization
                 times[names].append(took)
-    found = []
+    results = []
     for (objective, prior), kind in kinds.items():
-        mine = times[objective, prior]
-        ratio = median(a / b for a, b in zip(mine, times[KINDS[0]], strict=True))
-        scores = {"ms": median(mine), "time": ratio, "mib": kind.kept(), "gflop": kind.gflop()}
-        what = {"objective": objective, "prior": prior, "views": n_views, "turns": turns}
-        found.append(what | {"scores": {k: round(v, 4) for k, v in scores.items()}})
-    return found
+        ms = times[objective, prior]
+        ratio = median(a / b for a, b in zip(ms, times[KINDS[0]], strict=True))
+        scores = {"ms": median(ms), "time": ratio, "mib": kind.kept(), "gflop": kind.gflop()}
+        facts = {"objective": objective, "prior": prior, "views": n_views, "turns": turns}
+        results.append(facts | {"scores": {k: round(v, 4) for k, v in scores.items()}})
+    return results
 
 
 def main(words: list[str] | None = None) -> None:
@@ -138,11 +140,11 @@ def main(words: list[str] | None = None) -> None:
     about = {"device": device, "rate": RATE, "settings": SETTINGS, **run.code()}
     out: Path = options.out
     old = lines.read(out)
-    found = [r for r in old if r["device"] != device]
+    known = [r for r in old if r["device"] != device]
     for n in options.views:
-        found += [r | about for r in measure(n, options.device, options.turns)]
-        print(f"{n} views", *(f"{r['scores']['ms']:.1f} ms" for r in found[-len(KINDS) :]))
-    lines.write(out, found)
+        known += [r | about for r in measure(n, options.device, options.turns)]
+        print(f"{n} views", *(f"{r['scores']['ms']:.1f} ms" for r in known[-len(KINDS) :]))
+    lines.write(out, known)
 
 
 if __name__ == "__main__":

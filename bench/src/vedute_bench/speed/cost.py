@@ -1,9 +1,9 @@
-"""What a fit costs by the number of rows and of views, on this machine.
+"""Cost of a fit by the numbers of rows and views, on this machine.
 
     python -m vedute_bench.speed.cost [--rows 250 500 1000 2000] [--views 2 6 12 20]
 
-Rows: seconds of a whole fit at the defaults, of some digits of Handwritten (six views, half of
-them missing). Views: milliseconds of a step of MVP with 256 rows of views of 50 columns, half of
+By rows: seconds of a whole fit with the defaults on some digits of Handwritten (six views, half of
+them missing). By views: milliseconds of a step of MVP with 256 rows of views of 50 columns, half of
 them missing, from fits of 20 and of 60 steps.
 """
 
@@ -30,12 +30,12 @@ def seconds(method: str, views: Views, **settings: int) -> float:
 
 def by_rows(method: str, rows: int) -> float:
     digits = datasets.load("handwritten")
-    some = np.random.default_rng(0).permutation(len(digits))[:rows]
-    return seconds(method, drop_views(digits[np.sort(some)], 0.5, 42))
+    chosen = np.random.default_rng(0).permutation(len(digits))[:rows]
+    return seconds(method, drop_views(digits[np.sort(chosen)], 0.5, 42))
 
 
 def by_views(n_views: int) -> float:
-    """Milliseconds of a step."""
+    """Milliseconds of a step of MVP."""
     rng = np.random.default_rng(0)
     z = rng.normal(size=(ROWS, 10))
     x = [np.tanh(z @ rng.normal(size=(10, WIDTH))) for _ in range(n_views)]
@@ -50,7 +50,7 @@ def main() -> None:
     parser.add_argument("--views", nargs="*", type=int, default=(2, 6, 12, 20))
     options = parser.parse_args()
     print(f"{workers.cpu_name()}, {workers.cores()} cores, {torch.get_num_threads()} threads")
-    by_rows("blend", 100)  # loads what a first fit loads
+    by_rows("blend", 100)  # a first fit loads libraries
     print("\n| rows | blend, s | mvp, s |\n|--:|--:|--:|")
     for n in options.rows:
         print(f"| {n} | {by_rows('blend', n):.0f} | {by_rows('mvp', n):.0f} |", flush=True)

@@ -1,24 +1,27 @@
-"""What a training step of MVP costs, by its sizes; beside what was recorded, and for more rows.
+"""Cost model of a training step of MVP, compared with records, and its predictions for more rows.
 
     python -m vedute_bench.speed.cost_model --measure    constants of this machine, one thread
     python -m vedute_bench.speed.cost_model --table      the tables in docs/scale.md
 
-A step of L views with widths d_v, hidden layers of h, maps of m, D dimensions, B rows and T tables
-(2, of which one is permuted). Of the L slots of a row a share `known` is observed and decoded, and
-a share `seen` of all is not hidden in the step and encoded. Products are counted as
-2 operations per multiplication and addition, forward and backward:
+A step has L views with widths d_v, hidden layers of h, maps of m, D dimensions, B rows and T = 2
+tables, one of them permuted. A share `known` of the L slots of a row is observed and decoded, and a
+share `seen` of all slots is not hidden in the step and is encoded. Matrix products are counted with
+2 operations per multiplication and addition, forward and backward. Encoders pass no gradients to
+the data, maps exist for mean and log-variance, and decoders have a linear path:
 
-    encoders   B seen  sum_v (4 d_v h + 6 h 2D)            nothing is passed on to the data
-    maps       B seen  6 * 2 L (L-1) (D m + m D + D D)     for mean and log-variance
-    decoders   B known T sum_v 6 (2D h + h d_v + 2D d_v)   with their linear path
+    encoders   B seen  sum_v (4 d_v h + 6 h 2D)
 
-Values are those that layers and tables give, each of which is written, read, and read again for
+    maps       B seen  6 * 2 L (L-1) (D m + m D + D D)
+
+    decoders   B known T sum_v 6 (2D h + h d_v + 2D d_v)
+
+Values are the outputs of layers and tables, each of which is written, read, and read again for
 gradients, and eight per parameter for the optimizer. The time of a step on one thread is
 
     t = (a + b L) + products / F + values / W
 
-with a, b (calls), F and W measured on steps of several sizes. With N ranks each does B / N rows and
-sends 8 P (N - 1) / N bytes, P the parameters, in one all_reduce.
+with a, b (calls), F and W measured on steps of several sizes. With N ranks, each processes B / N
+rows and sends 8 P (N - 1) / N bytes for P parameters in one all_reduce.
 """
 
 from __future__ import annotations
@@ -42,7 +45,7 @@ MEASURED = [  # views, width, rows, hidden
     *((3, 50, 64, 128), (3, 50, 1024, 128), (4, 500, 256, 128), (4, 500, 256, 512)),
 ]
 STEPS, TURNS = 3, 4
-FIT_STEPS = 500  # of MVP's defaults
+FIT_STEPS = 500  # steps of MVP's defaults
 VERBS, BASES = ("convert", "fit", "impute"), (100_000, 1_000_000)
 
 
@@ -67,13 +70,15 @@ class Sizes:
 
     @property
     def row_bytes(self) -> int:
-        """Of a sample in a store, float32."""
+        """Bytes of a sample in a store, float32."""
         return 4 * sum(self.widths) + self.views
 
 
 def kept(views: int, dropped: float = DROPPED) -> float:
-    """Of so many observed views of a row, how many are not hidden in a step: each with this
-    probability, never the last."""
+    """Expected number of a row's observed views that are not hidden in a step.
+
+    Each is hidden with probability `dropped`, but never the last.
+    """
     return views * (1 - dropped) + dropped**views
 
 
@@ -89,7 +94,7 @@ def _linear(a: int, b: int) -> int:
 
 
 def products(s: Sizes) -> float:
-    """Operations of a step in products of matrices."""
+    """Operations of a step in matrix products."""
     D, h, m = s.latent, s.hidden, s.maps
     encoders = sum(4 * d * h + 6 * h * 2 * D for d in s.widths)
     maps = 6 * 2 * s.pairs * (2 * D * m + D * D)
@@ -98,7 +103,7 @@ def products(s: Sizes) -> float:
 
 
 def forward_products(s: Sizes, decoded: bool) -> float:
-    """Operations per row to encode it, and to decode it once."""
+    """Operations per row to encode it and, if `decoded`, to decode it once."""
     D, h, m = s.latent, s.hidden, s.maps
     encoders = sum(2 * (d * h + h * 2 * D) for d in s.widths)
     decoders = sum(2 * (2 * D * h + h * d + 2 * D * d) for d in s.widths)
@@ -107,7 +112,7 @@ def forward_products(s: Sizes, decoded: bool) -> float:
 
 
 def values(s: Sizes) -> float:
-    """Numbers that a step writes and reads: what layers and tables give, and parameters."""
+    """Count of values that a step writes and reads: outputs of layers and tables, parameters."""
     D, h, m = s.latent, s.hidden, s.maps
     encoders = s.seen * sum(d + 2 * h + 4 * D for d in s.widths)
     maps = s.seen * 2 * s.pairs * (m + 3 * D)
@@ -122,17 +127,17 @@ def sent(s: Sizes, ranks: int) -> float:
 
 
 def step_seconds(s: Sizes, c: dict[str, Any]) -> float:
-    """On one thread."""
+    """Predicted seconds of a step on one thread."""
     calls = c["call_seconds"] + c["view_seconds"] * s.views
     return float(calls + products(s) / c["flops"] + values(s) / c["values"])
 
 
 def ranks_seconds(s: Sizes, ranks: int, c: dict[str, Any]) -> float:
-    """Of a step that ranks share."""
-    own = step_seconds(replace(s, batch=s.batch / ranks), c)
+    """Predicted seconds of a step distributed over ranks."""
+    step = step_seconds(replace(s, batch=s.batch / ranks), c)
     if ranks == 1:
-        return own
-    return float(own + c["message_seconds"] + parameters(s) * c["message_seconds_per_number"])
+        return step
+    return float(step + c["message_seconds"] + parameters(s) * c["message_seconds_per_number"])
 
 
 # Constants of this machine.
@@ -144,11 +149,11 @@ def measure() -> None:
     from vedute_bench.runner import workers
 
     torch.set_num_threads(1)
-    found = {"cpu": workers.cpu_name(), "torch": torch.__version__}
-    found |= _fitted(_times(), _product_rate()) | {"load": os.getloadavg()[0]}
-    found |= {"read_bytes_per_second": _reading()} | _messages()
+    constants = {"cpu": workers.cpu_name(), "torch": torch.__version__}
+    constants |= _fitted(_times(), _product_rate()) | {"load": os.getloadavg()[0]}
+    constants |= {"read_bytes_per_second": _reading()} | _messages()
     FILE.parent.mkdir(parents=True, exist_ok=True)
-    FILE.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    FILE.write_text(json.dumps(constants, indent=1) + "\n", encoding="utf-8")
 
 
 def _sizes(views: int, width: int, batch: int, hidden: int) -> Sizes:
@@ -156,7 +161,7 @@ def _sizes(views: int, width: int, batch: int, hidden: int) -> Sizes:
 
 
 def _times() -> list[float]:
-    """Seconds of a core for a step of each of the sizes that are measured, the least of some."""
+    """Minimum CPU seconds of a step over several, for each of the measured sizes."""
     from time import process_time
 
     from vedute.estimators.neural_training import thread_settings
@@ -175,21 +180,21 @@ def _times() -> list[float]:
 
 
 def job(s: Sizes, **settings: Any) -> Any:
-    """The training step of these sizes on complete data."""
+    """Training job of these sizes on complete data."""
     import numpy as np
 
     from vedute.data.views import Views
     from vedute_bench.speed.stopwatch import Job
 
     rng = np.random.default_rng(0)
-    n = max(int(s.batch), 1000)  # fewer have other defaults
+    n = max(int(s.batch), 1000)  # smaller data have other defaults
     views = Views.of([rng.normal(size=(n, d)).astype(np.float32) for d in s.widths])
     known = {"batch_size": int(s.batch), "hidden": (s.hidden,), "latent_dim": s.latent}
     return Job.of(views, "cpu", known | {"map_hidden": (s.maps,), "steps": 100} | settings)
 
 
 def _product_rate(size: int = 1024) -> float:
-    """Operations per second of a core in a product of large matrices, the best of some."""
+    """Maximum operations per second of a core in products of large matrices."""
     from time import process_time
 
     import torch
@@ -203,7 +208,7 @@ def _product_rate(size: int = 1024) -> float:
 
 
 def _fitted(times: Sequence[float], flops: float) -> dict[str, Any]:
-    """The other constants of a step, none negative, by least squares of relative errors."""
+    """Fit the other constants of a step by non-negative least squares of relative errors."""
     import numpy as np
     from scipy.optimize import nnls
 
@@ -221,7 +226,7 @@ def _fitted(times: Sequence[float], flops: float) -> dict[str, Any]:
 
 
 def _reading(rows: int = 200_000) -> float:
-    """Bytes of a store that are gone through per second of a core."""
+    """Bytes of a store that a core reads per second."""
     from tempfile import TemporaryDirectory
     from time import process_time
 
@@ -243,11 +248,11 @@ def _reading(rows: int = 200_000) -> float:
 
 
 def _messages() -> dict[str, float]:
-    """Of an all_reduce between two ranks, by the last records: a start, and seconds per number."""
+    """Latency and seconds per number of an all_reduce between two ranks, from the last records."""
     import numpy as np
 
-    found = [r for r in _records("ranks") if "all_reduce" in r][-4:]
-    numbers, taken = (np.array([r[k] for r in found]) for k in ("all_reduce", "seconds"))
+    known = [r for r in _records("ranks") if "all_reduce" in r][-4:]
+    numbers, taken = (np.array([r[k] for r in known]) for k in ("all_reduce", "seconds"))
     per = (taken[-1] - taken[0]) / (numbers[-1] - numbers[0])
     return {"message_seconds": float(taken[0]), "message_seconds_per_number": float(per)}
 
@@ -256,16 +261,16 @@ def _records(folder: str) -> list[dict[str, Any]]:
     return lines.read(RESULTS / folder / "records.jsonl")
 
 
-# What was recorded, beside what the model says.
+# Predictions beside records.
 
 
 def step_table(c: dict[str, Any]) -> str:
-    """Steps by the number of views: results/step-by-views-aarch64.md, half of the views gone."""
+    """Table of steps by the number of views, half of them missing (step-by-views-aarch64.md)."""
     from vedute.data.missing import make_mask
 
     text = (RESULTS / "step-by-views-aarch64.md").read_text(encoding="utf-8").splitlines()
     cells = [line.strip("| ").split(" | ") for line in text if line.startswith("| ")]
-    found = [["a step with", "operations", "values", "predicted, ms", "recorded, ms", "ratio"]]
+    rows = [["a step with", "operations", "values", "predicted, ms", "recorded, ms", "ratio"]]
     for views, *_, taken in (c for c in cells if c[0].isdigit()):
         L, counts = int(views), make_mask(1000, int(views), 0.5, 42).sum(1)
         shares = counts.mean() / L, sum(map(kept, counts.tolist())) / len(counts) / L
@@ -273,80 +278,83 @@ def step_table(c: dict[str, Any]) -> str:
         t = 1e3 * step_seconds(s, c)
         ratio = f"{t / float(taken):.2f}"
         counted = [f"{products(s) / 1e9:.2f} G", f"{values(s) / 1e6:.0f} M"]
-        found.append([f"{L} views of 50", *counted, f"{t:.0f}", taken, ratio])
-    return _table(found)
+        rows.append([f"{L} views of 50", *counted, f"{t:.0f}", taken, ratio])
+    return _table(rows)
 
 
 def store_sizes() -> Sizes:
-    """Of `speed.store`: each of three views is missing in a quarter of the rows; a tenth of
-    what is there is hidden to end training."""
+    """Sizes of `speed.store`.
+
+    Each of three views is missing in a quarter of the rows; a tenth of the rest is hidden for early
+    stopping.
+    """
     seen = 0.75 * kept(2) + 0.25 * kept(3)
     return Sizes([50] * 3, known=0.9 * 0.75, seen=0.9 * seen / 3)
 
 
 @dataclass(frozen=True)
 class Scan:
-    """What a verb takes beside the model: a start, and a rate of reading and writing."""
+    """Cost of a verb besides the model: seconds to start, and a rate of reading and writing."""
 
     seconds: float
     bytes_per_second: float
 
 
 def scans(c: dict[str, Any]) -> dict[str, Scan]:
-    """By verb, from the records of BASES rows: of a store, a line through two points."""
-    found, s = {(r["rows"], r["verb"]): r.get("seconds") for r in _records("store")}, store_sizes()
-    rates = {}
+    """Costs by verb, linear in the rows, from the records of stores with BASES rows."""
+    seconds = {(r["rows"], r["verb"]): r.get("seconds") for r in _records("store")}
+    s, rates = store_sizes(), {}
     for verb in VERBS:
-        few, many = (found[n, verb] - _known_seconds(verb, s, n, c) for n in BASES)
+        few, many = (seconds[n, verb] - _known_seconds(verb, s, n, c) for n in BASES)
         rate = (BASES[1] - BASES[0]) * s.row_bytes / (many - few)
         rates[verb] = Scan(many - BASES[1] * s.row_bytes / rate, rate)
     return rates
 
 
 def _known_seconds(verb: str, s: Sizes, rows: int, c: dict[str, Any]) -> float:
-    """Steps of training, and rows that go through the model."""
+    """Predicted seconds of the model in a verb: training steps, and forward passes of rows."""
     if verb == "convert":
         return 0.0
-    per_row = (values(s) - 8 * parameters(s)) / s.batch / 3  # forward
-    each = forward_products(s, verb == "impute") / c["flops"] + per_row / c["values"]
-    return float(rows * each + (FIT_STEPS * step_seconds(s, c) if verb == "fit" else 0.0))
+    forward_values = (values(s) - 8 * parameters(s)) / s.batch / 3
+    per_row = forward_products(s, verb == "impute") / c["flops"] + forward_values / c["values"]
+    return float(rows * per_row + (FIT_STEPS * step_seconds(s, c) if verb == "fit" else 0.0))
 
 
 def verb_seconds(verb: str, rows: int, c: dict[str, Any]) -> float:
-    """Of a core, for a store of so many rows."""
+    """Predicted seconds of a core for a verb on a store of `rows` rows."""
     s, scan = store_sizes(), scans(c)[verb]
     read = scan.seconds + rows * s.row_bytes / scan.bytes_per_second
     return read + _known_seconds(verb, s, rows, c)
 
 
 def store_table(c: dict[str, Any]) -> str:
-    found = [["rows", "verb", "predicted, s", "recorded, s", "ratio"]]
+    lines = [["rows", "verb", "predicted, s", "recorded, s", "ratio"]]
     for r in sorted(_records("store"), key=lambda r: (r["rows"], r["verb"])):
         if r["verb"] == "train":
             continue
         t, taken = verb_seconds(r["verb"], r["rows"], c), r["seconds"]
         ratio = "set by it" if r["rows"] in BASES else f"{t / taken:.2f}"
-        found.append([f"{r['rows']:,}", f"`{r['verb']}`", f"{t:.0f}", f"{taken:.0f}", ratio])
-    return _table(found)
+        lines.append([f"{r['rows']:,}", f"`{r['verb']}`", f"{t:.0f}", f"{taken:.0f}", ratio])
+    return _table(lines)
 
 
 def ranks_table(c: dict[str, Any]) -> str:
-    """Seconds of a core for a step on one rank and on two: results/ranks."""
+    """Table of CPU seconds per step on one rank and on two (results/ranks)."""
     large = Sizes([1000] * 4, 1024, 1024, 64, known=0.9, seen=0.9 * kept(4) / 4)
     small = Sizes(HANDWRITTEN, known=0.9, seen=0.9 * kept(6) / 6)
     names = "ranks", "parameters", "sent, MB", "predicted, s", "recorded, s", "ratio"
-    found = [["MVP", *names]]
+    lines = [["MVP", *names]]
     last = {(r["case"], r["ranks"]): r for r in _records("ranks") if "core_seconds_per_step" in r}
     for (case, ranks), r in last.items():
         s = small if case.startswith("handwritten") else large
         t, taken = ranks_seconds(s, ranks, c), r["core_seconds_per_step"]
         counted = [f"{r['parameters'] / 1e6:.1f} M", f"{sent(s, ranks) / 1e6:.1f}"]
         row = [str(ranks), *counted, f"{t:.3f}", f"{taken:.3f}", f"{t / taken:.2f}"]
-        found.append([case, *row])
-    return _table(found)
+        lines.append([case, *row])
+    return _table(lines)
 
 
-# What was not measured.
+# Predictions without records.
 
 ROWS = 10**9
 LINKS = {1: (0.0, 1.0), 8: (30e-6, 300e9), 64: (100e-6, 40e9)}  # assumed: start, bytes per second
@@ -354,10 +362,12 @@ GPU = {"handwritten, defaults": "defaults", "handwritten, preset": "published se
 
 
 def prediction_table(c: dict[str, Any]) -> str:
-    """One pass over ROWS samples of six views on N GPUs, each with the rows of a step that was
-    recorded on one H200: results/speed-nvidia-h200.jsonl."""
+    """Table of one pass over ROWS samples of six views on several GPUs.
+
+    Each GPU processes the rows of a step recorded on an H200 (results/speed-nvidia-h200.jsonl).
+    """
     names = "settings", "GPUs", "rows per step", "message, ms", "step, ms", "samples/s"
-    found = [[*names, "one pass", "reading, GB/s"]]
+    table = [[*names, "one pass", "reading, GB/s"]]
     row_bytes = Sizes(HANDWRITTEN).row_bytes
     known = lines.read(RESULTS / "speed-nvidia-h200.jsonl")
     steps = [r for r in known if r["part"] == "step" and r["name"] in GPU]
@@ -368,12 +378,12 @@ def prediction_table(c: dict[str, Any]) -> str:
             speed, times = rows / step, [f"{1e3 * message:.2f}", f"{1e3 * step:.2f}"]
             numbers = [f"{rows:,}", *times, f"{speed / 1e6:.2f} M", _duration(ROWS / speed)]
             reading = f"{speed * row_bytes / 1e9:.1f}"
-            found.append([GPU[r["name"]], str(gpus), *numbers, reading])
-    return _table(found)
+            table.append([GPU[r["name"]], str(gpus), *numbers, reading])
+    return _table(table)
 
 
 def scan_sentence(c: dict[str, Any]) -> str:
-    """How long the rest takes."""
+    """Sentence on the predicted time of other passes."""
     s = Sizes(HANDWRITTEN)
     size = ROWS * s.row_bytes
     known = {verb: _duration(size / scan.bytes_per_second) for verb, scan in scans(c).items()}
@@ -418,10 +428,10 @@ def _megabytes(rate: float) -> str:
 
 
 def tables() -> list[str]:
-    """Those on the page, in their order."""
+    """Tables of the page, in their order."""
     c = json.loads(FILE.read_text(encoding="utf-8"))
-    each = constants_table, step_table, store_table, ranks_table, prediction_table, scan_sentence
-    return [f(c) for f in each]
+    parts = constants_table, step_table, store_table, ranks_table, prediction_table, scan_sentence
+    return [part(c) for part in parts]
 
 
 def main() -> None:

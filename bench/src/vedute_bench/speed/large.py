@@ -1,13 +1,14 @@
-"""Every method on a set shaped like SensIT Vehicle: 98 528 samples with two views of 50 features.
+"""Memory and time of every method on data shaped like SensIT Vehicle.
 
     python -m vedute_bench.speed.large [--methods icmvc,dsimvc] [--rows 98528] [--steps 200]
     python -m vedute_bench.speed.large --name fills --views 3 --rows 50000 100000 200000
         --methods knn_fill,kernel_fill,lowrank_fill           (the table in docs/costs.md)
 
-Fits, clusters and embeds in a process of its own, half of the samples incomplete, every stage of
-training cut to so many steps: what counts here is memory, and the time that does not depend on how
-long one trains. Times are seconds of CPU, which hardly depend on what else runs. Writes
-bench/results/<name>-<device>.md, anew after each fit.
+The data have 98 528 samples with two views of 50 features, half of the samples incomplete. Each
+method fits, clusters and embeds in a separate process. Stages of training are limited to `--steps`
+steps, since this measures memory and the time that does not depend on the length of training. Times
+are seconds of CPU, which hardly depend on other load. The file bench/results/<name>-<device>.md is
+updated after each fit.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from vedute_bench.places import RESULTS
 from vedute_bench.speed import stopwatch
 
 ROWS, WIDTH, KINDS = 98_528, 50, 3
-CUT = ("steps", "pretrain", "warmup")  # lengths of stages
+CUT = ("steps", "pretrain", "warmup")  # settings of stages' lengths
 
 
 def main() -> None:
@@ -84,7 +85,7 @@ def measure(name: str, rows: int, n_views: int, steps: int) -> dict[str, object]
 
 
 def peak() -> float:
-    """The most memory that this process has held, in GiB."""
+    """Peak memory of this process in GiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 
 

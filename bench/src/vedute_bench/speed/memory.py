@@ -1,16 +1,16 @@
-"""How much memory a fit takes by the number of rows, and how much the verbs of MVP take.
+"""Memory of a fit by the number of rows, and memory of MVP's verbs.
 
     python -m vedute_bench.speed.memory                 fits; records in bench/results/memory
-    python -m vedute_bench.speed.memory --verbs ROWS    verbs of MVP, of so many rows
+    python -m vedute_bench.speed.memory --verbs ROWS    verbs of MVP on ROWS rows
     python -m vedute_bench.speed.memory --table         the tables in docs/costs.md
 
-Three views of 50 numbers, half of the rows incomplete. Every fit has a process of its own, and one
-thread; what counts is its peak of resident memory less that of a process that loads the library
-and fits 50 rows. Methods that train do 20 steps: more steps take no more memory.
+The data are three views of 50 numbers, half of the rows incomplete. Every fit has a separate
+process with one thread. The score is its peak resident memory less that of a process that loads the
+library and fits 50 rows. Methods that train do 20 steps, since more steps need no more memory.
 
-Verbs take float32 with NaN in missing rows, made block by block, or a Views of it; `transform` and
-`impute` after a fit on the first 5000 rows. What counts is the peak less that of the same with 5000
-rows; the data themselves are part of it.
+Verbs take float32 with NaN in missing rows, made in blocks, or a Views of it. `transform` and
+`impute` follow a fit on the first 5000 rows. The score is the peak less that of the same verb with
+5000 rows, data included.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ VERBS, KINDS, FITTED, BLOCK, VIEWS, WIDTH = (
 
 
 def peak(method: str, rows: int) -> float:
-    """MiB of this process after a fit."""
+    """Peak MiB of this process after a fit."""
     import numpy as np
     import torch
 
@@ -56,7 +56,7 @@ def peak(method: str, rows: int) -> float:
 
 
 def verb_peak(verb: str, kind: str, rows: int) -> float:
-    """MiB of this process after a verb of MVP."""
+    """Peak MiB of this process after a verb of MVP."""
     import torch
 
     from vedute import MVP, Views
@@ -66,8 +66,8 @@ def verb_peak(verb: str, kind: str, rows: int) -> float:
     few = [x[:FITTED].copy() for x in X]
     X = Views.of(X) if kind == "views" else X
     model = MVP(steps=20, random_state=0).fit(X if verb == "fit" else few)
-    kept = getattr(model, verb)(X) if verb != "fit" else model  # as long as the process
-    assert kept is not None
+    result = getattr(model, verb)(X) if verb != "fit" else model  # alive at the peak
+    assert result is not None
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
@@ -87,16 +87,16 @@ def incomplete(rows: int) -> list[Any]:
     return X
 
 
-def apart(*what: object) -> float:
-    words = [sys.executable, __file__, "--one", *map(str, what)]
+def in_subprocess(*arguments: object) -> float:
+    words = [sys.executable, __file__, "--one", *map(str, arguments)]
     return float(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
 
 
 def measure_verbs(rows: int) -> None:
     kept = [r for r in read(VERB_FILE) if r["rows"] != rows]
     for verb, kind in product(VERBS, KINDS):
-        base, data = apart(verb, kind, FITTED), rows * VIEWS * WIDTH * 4 / 2**20
-        mib = apart(verb, kind, rows) - base
+        base, data = in_subprocess(verb, kind, FITTED), rows * VIEWS * WIDTH * 4 / 2**20
+        mib = in_subprocess(verb, kind, rows) - base
         kept.append({"verb": verb, "given": kind, "rows": rows, "data_mib": data, "mib": mib})
         lines.write(VERB_FILE, kept)
 
@@ -104,10 +104,10 @@ def measure_verbs(rows: int) -> None:
 def measure() -> None:
     kept = list[dict[str, Any]]()
     for method in METHODS:
-        base = apart(method, LEAST)
+        base = in_subprocess(method, LEAST)
         for rows in ROWS if method == "mvp" else ROWS[:2]:  # others take long
-            found = {"method": method, "rows": rows, "mib": apart(method, rows) - base}
-            kept.append(found | {"base_mib": base})
+            mib = in_subprocess(method, rows) - base
+            kept.append({"method": method, "rows": rows, "mib": mib, "base_mib": base})
             lines.write(FILE, kept)
 
 
@@ -123,10 +123,10 @@ def table() -> str:
 
 
 def verb_table() -> str:
-    """Times the size of the data."""
-    found = read(VERB_FILE)
-    cells = {(r["rows"], r["verb"], r["given"]): f"{r['mib'] / r['data_mib']:.1f}" for r in found}
-    sizes = {r["rows"]: f"{r['data_mib']:.0f}" for r in found}
+    """Table of memory as a multiple of the data's size."""
+    known = read(VERB_FILE)
+    cells = {(r["rows"], r["verb"], r["given"]): f"{r['mib'] / r['data_mib']:.1f}" for r in known}
+    sizes = {r["rows"]: f"{r['data_mib']:.0f}" for r in known}
     columns = [*product(VERBS, KINDS)]
     lines = [["rows", "data, MiB", *(f"`{v}`, {k}" for v, k in columns)]]
     lines += [["--:"] * (2 + len(columns))]
@@ -142,8 +142,8 @@ def main() -> None:
     parser.add_argument("--one", nargs="+", help="METHOD ROWS or VERB KIND ROWS, in MiB")
     options = parser.parse_args()
     if options.one:
-        *what, rows = options.one
-        print(verb_peak(*what, int(rows)) if len(what) > 1 else peak(*what, int(rows)))
+        *words, rows = options.one
+        print(verb_peak(*words, int(rows)) if len(words) > 1 else peak(*words, int(rows)))
     elif options.table:
         print(table(), verb_table(), sep="\n\n")
     elif options.verbs:

@@ -1,11 +1,11 @@
-"""The page of 20 000 samples: its size, how fast it opens, and how fast it answers a search.
+"""Size of the page of 20 000 samples, and the times to open and to search it.
 
     python -m vedute_bench.speed.page [samples]        (needs Chromium)
 
-Six views of 40 features, a third of the views missing, ten clusters, low-rank fill. Prints one line
-of JSON: seconds to measure and to write the page, its MB, seconds until it is loaded in Chromium
-without a window (median of five), and milliseconds from a letter typed to the new list on the
-screen (the slowest of twelve searches).
+The data have six views of 40 features, a third of the views missing, and ten clusters; the method
+is the low-rank fill. The script prints one line of JSON: seconds to measure and to write the page,
+its MB, seconds to load it in headless Chromium (median of five), and milliseconds from a typed
+letter to the new list (maximum of twelve searches).
 """
 
 from __future__ import annotations
@@ -60,17 +60,17 @@ def main(n: int) -> None:
         page = Path(folder) / "page.html"
         start = perf_counter()
         vedute.write_report(model, X, page)
-        told = {"samples": n, "seconds to make": perf_counter() - start}
-        told["MB"] = page.stat().st_size / 1e6
+        record = {"samples": n, "seconds to make": perf_counter() - start}
+        record["MB"] = page.stat().st_size / 1e6
         with Chromium() as browser:
             times = []
             for _ in range(5):
                 start = perf_counter()
                 browser.open(page)
                 times.append(perf_counter() - start)
-            told["seconds to open"] = median(times)
-            told["ms to search"] = max(browser.value(SEARCH % word) for word in WORDS)
-    print(json.dumps({k: round(v, 2) for k, v in told.items()}))
+            record["seconds to open"] = median(times)
+            record["ms to search"] = max(browser.value(SEARCH % word) for word in WORDS)
+    print(json.dumps({k: round(v, 2) for k, v in record.items()}))
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""Where the time of a training step goes: torch's profiler on the defaults, on Handwritten.
+"""Profile of a training step of MVP with its defaults on Handwritten, by torch's profiler.
 
     python -m vedute_bench.speed.profile_step [--preset handwritten]
 
-Prints the table and writes bench/results/profile-<device>.txt. (A file called profile.py
-would hide Python's own from everything in this folder.)
+Prints the table and writes bench/results/profile-<device>.txt. (A file named profile.py would
+shadow Python's module for all scripts in this folder.)
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ def main() -> None:
     for _ in range(3):
         step(job.rows())
     stopwatch.synchronize()
-    with profile(activities=kinds) as found:
+    with profile(activities=kinds) as profiler:
         for _ in range(options.steps):
             step(job.rows())
         stopwatch.synchronize()
     order = "self_cuda_time_total" if options.device == "cuda" else "self_cpu_time_total"
-    table = found.key_averages().table(sort_by=order, row_limit=25, max_name_column_width=60)
-    name, what = stopwatch.device_name(options.device), options.preset or "defaults"
-    text = f"{options.steps} steps of MVP ({what}), batch {job.batch}, on {name}\n{table}\n"
+    table = profiler.key_averages().table(sort_by=order, row_limit=25, max_name_column_width=60)
+    name, chosen = stopwatch.device_name(options.device), options.preset or "defaults"
+    text = f"{options.steps} steps of MVP ({chosen}), batch {job.batch}, on {name}\n{table}\n"
     options.out.mkdir(parents=True, exist_ok=True)
-    path = options.out / f"profile-{stopwatch.slug(f'{what} {name}')}.txt"
+    path = options.out / f"profile-{stopwatch.slug(f'{chosen} {name}')}.txt"
     path.write_text(text, encoding="utf-8")
     print(f"{text}wrote {path}")
 

@@ -1,11 +1,12 @@
-"""How much faster one training is on two ranks than on one, on this machine: one thread each, gloo.
+"""Speed of one training on two ranks and on one, on this machine, with one thread each and gloo.
 
     python -m vedute_bench.speed.ranks >> bench/results/ranks/records.jsonl
 
-One JSON line per measurement: steps per second of MVP with its defaults on handwritten, and of a
-larger MVP with larger batches, and the seconds of a core that a rank takes for one step, which
-other processes on the machine change little; and the time of one all_reduce by its number of
-float32. `load` is that of the machine at the start: measure where it is below 0.5.
+There is one JSON line per measurement. Trainings are MVP with its defaults on handwritten, and a
+larger MVP with larger batches. Their records have steps per second, and CPU seconds of a rank per
+step, which other processes on the machine hardly change. Further records have the time of one
+all_reduce by its number of float32. `load` is that of the machine at the start; it should be below
+0.5.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ SIZES = (10_000, 100_000, 1_000_000, 10_000_000)  # numbers in an all_reduce
 
 
 def data(case: str) -> Views:
-    """Views of this case, scaled, a tenth of them missing."""
+    """Scaled views of a case, a tenth of them missing."""
     if case.startswith("handwritten"):
         X = [x.numpy() for x in datasets.load("handwritten").x]
         X = [(x - x.mean(0)) / np.maximum(x.std(0), 1e-6) for x in X]
@@ -54,18 +55,18 @@ def data(case: str) -> Views:
 
 
 def speed(case: str) -> dict[str, float]:
-    """Steps per second, after a few that do not count."""
+    """Steps per second and CPU seconds per step, after a few steps that are not timed."""
     settings, views = CASES[case], data(case)
     hp = MVP(warmup=0, cooldown=0, **settings)
     torch.manual_seed(0)
     likelihoods = [LIKELIHOODS["normal"]] * len(views.x)
     model = hp.build(views.shapes, likelihoods, views.names, settings["steps"])
-    how = {"batch_size": settings["batch_size"], "lr": 1e-3}
+    options = {"batch_size": settings["batch_size"], "lr": 1e-3}
     steps = settings["steps"]
     with thread_settings(model, views, settings["batch_size"]):  # as in `fit`
-        Loop(model, views, Settings(steps=4, **how)).run()
+        Loop(model, views, Settings(steps=4, **options)).run()
         start, busy = perf_counter(), process_time()
-        Loop(model, views, Settings(steps=steps, **how)).run()
+        Loop(model, views, Settings(steps=steps, **options)).run()
         taken, busy = perf_counter() - start, process_time() - busy
     numbers = sum(p.numel() for p in model.parameters())
     speeds = {"steps_per_second": steps / taken, "core_seconds_per_step": busy / steps}
@@ -73,7 +74,7 @@ def speed(case: str) -> dict[str, float]:
 
 
 def all_reduce(numbers: int) -> float:
-    """Seconds, the median of some."""
+    """Median seconds of an all_reduce."""
     t, taken = torch.ones(numbers), []
     for _ in range(12):
         distributed.barrier()
@@ -84,7 +85,7 @@ def all_reduce(numbers: int) -> float:
 
 
 def measure(rank: int, ranks: int, place: str) -> None:
-    """What one rank does; the first prints."""
+    """Measure in one rank; the first prints."""
     torch.set_num_threads(1)
     if ranks > 1:
         distributed.init_process_group(
@@ -93,8 +94,7 @@ def measure(rank: int, ranks: int, place: str) -> None:
     machine = {"cpu": platform.processor() or platform.machine(), "torch": torch.__version__}
     machine |= {"cores": os.cpu_count() or 0, "load": os.getloadavg()[0]}
     for case in CASES:
-        found = {"case": case, "ranks": ranks} | CASES[case] | speed(case) | machine
-        say(rank, found)
+        say(rank, {"case": case, "ranks": ranks} | CASES[case] | speed(case) | machine)
     for numbers in SIZES if ranks > 1 else ():
         say(rank, {"all_reduce": numbers, "ranks": ranks, "seconds": all_reduce(numbers)} | machine)
     if ranks > 1:

@@ -1,4 +1,4 @@
-"""The step of MVP beside the slow reference of the tests: whether both have the same loss."""
+"""Comparison of MVP's loss with that of the slow reference of the tests."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from oracles.slow_mvp import SlowMVP
 
 
 def agreement(job: Job, slow: SlowMVP) -> tuple[str, float]:
-    """How far the reference's loss is from ours: the largest relative difference of a term."""
+    """Kind of comparison, and largest relative difference of a term from the reference's."""
     job.model.eval(), slow.eval()  # no dropout inside the networks
     precision = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("highest")
     batch = job.data[job.rows()].floating()
     try:
-        ours, theirs = _same_chance(job.model, slow, batch)
+        ours, theirs = _same_noise(job.model, slow, batch)
         how = "same noise"
-    except (AttributeError, StopIteration, RuntimeError):  # the code has changed around the draws
+    except (AttributeError, StopIteration, RuntimeError):  # the draws of the code have changed
         ours, theirs = (_expected(m, batch) for m in (job.model, slow))
         how = "mean of 64 draws"
     torch.set_float32_matmul_precision(precision)
@@ -40,7 +40,7 @@ def agreement(job: Job, slow: SlowMVP) -> tuple[str, float]:
 
 
 @torch.no_grad()
-def _same_chance(
+def _same_noise(
     model: MVPModel, slow: SlowMVP, batch: Views
 ) -> tuple[dict[str, float], dict[str, float]]:
     hp = model.hp

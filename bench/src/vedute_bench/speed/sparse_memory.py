@@ -2,11 +2,10 @@
 
     python -m vedute_bench.speed.sparse_memory [--rows 1000] [--width 50000] [--dense]
 
-Each method runs in a process of its own, which says how far its resident memory rose above that of
-Python with torch (Linux, ru_maxrss): first by the library itself, with all that a small fit loads,
-then by each verb, data included.
-`impute` fills in the sparse view of half as many samples that all lack it. --dense passes the same
-numbers as an array, for comparison.
+Each method runs in a separate process, which prints the increase of its peak resident memory over
+Python with torch (Linux, ru_maxrss). The first increase is that of the library after a small fit,
+the others are those of each verb, data included. `impute` fills in the sparse view of half as many
+samples, which all lack it. --dense passes the same numbers as an array, for comparison.
 """
 
 from __future__ import annotations
@@ -25,21 +24,20 @@ METHODS = {
 
 
 def peak() -> float:
-    """Of this process so far, in MiB."""
+    """Peak memory of this process so far, in MiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def data(rows: int, width: int, density: float) -> tuple[Any, Any]:
-    """Bags of words of eight topics, each with words of its own, and 20 numbers that go with the
-    topics; made row by row."""
+    """Generate bags of words from eight topics, and 20 numbers that depend on the topics."""
     import numpy as np
     from scipy import sparse
 
     rng = np.random.default_rng(0)
-    topic, words, own = rng.integers(8, size=rows), round(width * density), width // 16
+    topic, words, per_topic = rng.integers(8, size=rows), round(width * density), width // 16
     columns = rng.integers(width, size=(rows, words))
-    about = rng.random((rows, words)) < 0.5
-    columns = np.where(about, topic[:, None] * own + columns % own, columns)
+    on_topic = rng.random((rows, words)) < 0.5
+    columns = np.where(on_topic, topic[:, None] * per_topic + columns % per_topic, columns)
     at = np.repeat(np.arange(rows), words), columns.ravel()
     counts = sparse.coo_array((np.ones(rows * words), at), shape=(rows, width)).tocsr()
     return counts, rng.normal(size=(8, 20))[topic] + rng.normal(size=(rows, 20))

@@ -1,14 +1,14 @@
-"""How fast vedute is on this machine, and how the cost grows.
+"""Speed of vedute on this machine, and the growth of its costs.
 
     python -m vedute_bench.speed.speed [--quick] [--parts step,images,vaes,scaling,fit,verbs]
 
-step      one optimisation step of MVP on Handwritten, against the reference of the tests (eager,
-          same precision and optimizer, same loss) and against the matrix products it is made of
-images    the same step on five image views with the shape of PolyMNIST (and its preset)
-vaes      the step of the multimodal VAEs on the same images, captured against eager
-scaling   the step over the number of views, latent dimensions, batch size and samples
-fit       all of `fit`, the second of the process
-verbs     `transform` and `impute` of 100 000 samples with three views of 50 features
+- step: One optimisation step of MVP on Handwritten, compared with its matrix products, and with the
+  reference of the tests (eager, with the same precision, optimizer and loss).
+- images: One step on five image views with the shape and the preset of PolyMNIST.
+- vaes: One step of the multimodal VAEs on the same images, captured and eager.
+- scaling: One step by the numbers of views, latent dimensions, batch size and samples.
+- fit: A complete `fit`, the second of the process.
+- verbs: `transform` and `impute` of 100 000 samples with three views of 50 features.
 
 Writes bench/results/speed-<device>.jsonl, .md and .png.
 """
@@ -100,7 +100,7 @@ def vaes(options: Namespace) -> Iterator[Fact]:
 
 
 def _noise(options: Namespace) -> tuple[Views, dict[str, Any]]:
-    """Five views like PolyMNIST's, and the settings for a quick run."""
+    """Five views with the shape of PolyMNIST, and the settings for a quick run."""
     rows, few = (512, {"batch_size": 16}) if options.quick else (10_000, {})
     x = torch.randint(256, (5, rows, 3, 28, 28), dtype=torch.uint8)
     return incomplete(Views.of(list(x.numpy()))), few
@@ -204,19 +204,19 @@ def _fit(views: Views, settings: dict[str, Any]) -> tuple[float, MVP]:
 
 
 def write(options: Namespace, name: str, facts: list[Fact]) -> None:
-    """Records, tables and the figure."""
+    """Write records, tables and the figure."""
     options.out.mkdir(parents=True, exist_ok=True)
     path = options.out / f"speed-{stopwatch.slug(name)}{'-quick' if options.quick else ''}"
-    here = {"device": name, "torch": torch.__version__, "python": platform.python_version()}
-    lines.write(path.with_name(path.name + ".jsonl"), [{**fact, **here} for fact in facts])
+    about = {"device": name, "torch": torch.__version__, "python": platform.python_version()}
+    lines.write(path.with_name(path.name + ".jsonl"), [{**fact, **about} for fact in facts])
     command = f"python -m vedute_bench.speed.speed --parts {options.parts}"
     text = f"# Speed on {name}\n\ntorch {torch.__version__}; `{command}`\n"
     for part in PARTS:
-        mine = [{k: v for k, v in f.items() if k != "part"} for f in facts if f["part"] == part]
-        heads = list(dict.fromkeys(k for fact in mine for k in fact))
-        rows = ["|".join(_short(fact.get(k, "")) for k in heads) for fact in mine]
+        of_part = [{k: v for k, v in f.items() if k != "part"} for f in facts if f["part"] == part]
+        heads = list(dict.fromkeys(k for fact in of_part for k in fact))
+        rows = ["|".join(_short(fact.get(k, "")) for k in heads) for fact in of_part]
         table = ["|".join(heads), "|".join("---" for _ in heads), *rows]
-        if mine:
+        if of_part:
             text += f"\n## {part}\n\n" + "".join(f"|{row}|\n" for row in table)
     path.with_name(path.name + ".md").write_text(text, encoding="utf-8")
     if any(fact["part"] == "scaling" for fact in facts):
@@ -225,21 +225,21 @@ def write(options: Namespace, name: str, facts: list[Fact]) -> None:
 
 
 def draw(path: Path, name: str, facts: list[Fact]) -> None:
-    """How the time of a step grows."""
+    """Draw the growth of the time of a step."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(11, 3.2), layout="constrained")
     for ax, axis in zip(figure.subplots(1, len(AXES), sharey=True), AXES, strict=True):
-        mine = [f for f in facts if f.get("axis") == axis]
+        on_axis = [f for f in facts if f.get("axis") == axis]
         for key, style, label in (
             ("step_ms", "o-", "vedute"),
             ("reference_ms", "s--", "reference"),
         ):
-            there = [f for f in mine if key in f]
-            if there:
-                ax.plot([f["value"] for f in there], [f[key] for f in there], style, label=label)
-        ax.set(xscale="log", yscale="log", xlabel=axis, xticks=[f["value"] for f in mine])
-        ax.set_xticklabels([f"{f['value']:g}" for f in mine])
+            timed = [f for f in on_axis if key in f]
+            if timed:
+                ax.plot([f["value"] for f in timed], [f[key] for f in timed], style, label=label)
+        ax.set(xscale="log", yscale="log", xlabel=axis, xticks=[f["value"] for f in on_axis])
+        ax.set_xticklabels([f"{f['value']:g}" for f in on_axis])
         ax.minorticks_off()
         ax.grid(alpha=0.3)
     figure.axes[0].set_ylabel("ms a step")

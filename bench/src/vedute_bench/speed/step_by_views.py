@@ -1,10 +1,10 @@
-"""A step of MVP at the defaults by the number of views, in milliseconds of CPU on one thread.
+"""CPU milliseconds of a step of MVP with its defaults by the number of views, on one thread.
 
     python -m vedute_bench.speed.step_by_views [--views 2 6 12 20 32] [--turns 4]
 
-256 rows of views of 50 columns, half of the rows incomplete. The least of two steps per turn, in
-turns over all numbers of views: on a machine that does other things as well, it varies least. Run
-it once more with the PYTHONPATH of another commit to compare.
+A batch has 256 rows of views of 50 columns, half of the rows incomplete. The result is the minimum
+over turns of two steps for all numbers of views: on a busy machine it varies least. Run the script
+again with the PYTHONPATH of another commit to compare.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     steps = {n: made(n) for n in options.views}
-    found: dict[int, list[float]] = {n: [] for n in steps}
+    times_of: dict[int, list[float]] = {n: [] for n in steps}
     for _ in range(options.turns):
         for n, (job, step) in steps.items():
-            found[n] += [milliseconds(job, step) for _ in range(2)]
+            times_of[n] += [milliseconds(job, step) for _ in range(2)]
     print(f"{workers.cpu_name()}, one thread\n\n| views | a step, ms of CPU |\n|--:|--:|")
-    for n, times in found.items():
+    for n, times in times_of.items():
         print(f"| {n} | {min(times):.0f} |")
 
 

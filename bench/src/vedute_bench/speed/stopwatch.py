@@ -1,4 +1,4 @@
-"""What the speed scripts share: the real training step on some data, clocks and gauges."""
+"""Helpers of the speed scripts: the training step of a model, clocks and gauges."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MIB = 2**20
 
 
 class Job(NamedTuple):
-    """A model and its scaled data, both on the device."""
+    """A model and its scaled data on a device."""
 
     model: Any
     data: Views
@@ -54,8 +54,7 @@ class Job(NamedTuple):
         return cls(hp.build_networks().to(device), data, hp.bf16(data, torch.device(device)))
 
     def step(self, model: Any = None, capture: bool = True, loss: Loss | None = None) -> Step:
-        """The step of the last stage, or of another loss, as training makes it; of the model, or of
-        a reference."""
+        """Make the step of training for the model or a reference, with its last or another loss."""
         hp, model = self.model.hp, model or self.model
         optimizer = make_optimizer(model, hp.lr, hp.weight_decay)
         model.train()
@@ -84,7 +83,7 @@ class Job(NamedTuple):
 
 
 def seconds(f: Callable[[], object], budget: float) -> float:
-    """The median of synchronised calls in `budget` seconds; three at least, after two more."""
+    """Median seconds of synchronised calls in `budget` seconds, at least three, after two more."""
     for _ in range(2):
         f()
     times: list[float] = []
@@ -99,7 +98,7 @@ def seconds(f: Callable[[], object], budget: float) -> float:
 
 
 def gemm_rate(device: str, budget: float, bf16: bool = False) -> float:
-    """The best FLOP/s of large square products in the precision of training."""
+    """Maximum FLOP/s of large square products in the precision of training."""
     best, kind = 0.0, torch.bfloat16 if bf16 else torch.float32
     for size in (4096, 8192) if device == "cuda" else (1024, 2048):
         a, b = torch.randn(2, size, size, device=device, dtype=kind)
@@ -108,7 +107,7 @@ def gemm_rate(device: str, budget: float, bf16: bool = False) -> float:
 
 
 class PeakMemory:
-    """MiB that were in use at most since the start: allocated on a GPU, resident on a CPU."""
+    """Peak MiB in use since the start: allocated on a GPU, resident on a CPU."""
 
     def __init__(self, device: str) -> None:
         self.device = device
@@ -117,7 +116,7 @@ class PeakMemory:
             torch.cuda.reset_peak_memory_stats()
             return
         gc.collect()
-        with suppress(OSError, AttributeError):  # not Linux: since the start of the process
+        with suppress(OSError, AttributeError):  # not on Linux: peak since the process began
             ctypes.CDLL(None).malloc_trim(0)
             Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")
 

@@ -1,15 +1,17 @@
-"""Processor time and peak memory of stores by the number of rows.
+"""CPU time and peak memory of stores by the number of rows.
 
     python -m vedute_bench.speed.store [ROWS ...]    measures; records in bench/results/store
     python -m vedute_bench.speed.store --table       the table in docs/scale.md
 
-Three views of 50 numbers, .npy files made block by block; every view is missing in a quarter of
-the rows. `convert`, `fit` (MVP, its own number of steps) and `impute` run one after the other, each
-in a process of its own with one thread; `fit` without the measurements for a page, which another
-process makes. Seconds are those of the processor: other work on the machine does not count. Memory
-is the peak of what is resident (Linux), Python, torch and mapped pages of files included. `store`
-is the size of the float32 values. `train`: samples per second of training, from the store and with
-the same data in memory (up to 10^6 rows), the best of TRIES in turn, by the clock.
+The data are three views of 50 numbers in .npy files, made in blocks; every view is missing in a
+quarter of the rows. `convert`, `fit` (MVP with its default number of steps) and `impute` run
+sequentially, each in a separate process with one thread. `fit` skips the measurements for the page,
+which another process makes.
+
+Seconds are CPU time, so that other load does not count. Memory is the peak resident memory (Linux),
+including Python, torch and memory-mapped pages. `store` is the size of the float32 values. `train`
+is the number of samples per second in training, from the store and from memory (up to 10^6 rows):
+the maximum of TRIES alternating trials, by wall time.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ VERBS = {
 
 
 def make(folder: Path, rows: int) -> None:
-    """Views that share latent numbers, NaN where they are missing."""
+    """Write views that share latents, with NaN where they are missing."""
     import numpy as np
 
     rng = np.random.default_rng(0)
@@ -58,39 +60,38 @@ def make(folder: Path, rows: int) -> None:
 
 
 def measured(words: str, place: Path) -> dict[str, float]:
-    """Seconds and MiB of a command."""
+    """Run a command in a separate process; return its seconds and MiB."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
     call = [sys.executable, __file__, "--one", words]
     done = subprocess.run(
         call, cwd=place, env=environment, check=True, capture_output=True, text=True
     )
-    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    result: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return result
 
 
 def one(words: str) -> None:
-    """Run a command here, and print what this process took."""
+    """Run a command in this process, and print its seconds and MiB."""
     if words.startswith("train"):
         train(words.split()[1])
         return
     from vedute.cli import app
     from vedute.commands import _pages
 
-    _pages.measure = lambda run, source: None  # what a page shows, in another process
+    _pages.measure = lambda run, source: None  # measurements for the page
     app(words.split(), standalone_mode=False)
     used = resource.getrusage(resource.RUSAGE_SELF)
     print(json.dumps({"seconds": used.ru_utime + used.ru_stime, "mib": peak()}))
 
 
 def peak() -> float:
-    """MiB that were resident at once. `ru_maxrss` would be that of the process that started this
-    one, if it was larger."""
+    """Peak resident MiB of this process; `ru_maxrss` would include that of its parent."""
     lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
     return int(next(line for line in lines if line.startswith("VmHWM")).split()[1]) / 1024
 
 
 def train(store: str) -> None:
-    """Print how many samples a second are learned from, from a store and from memory."""
+    """Print the samples per second of training from a store and from memory."""
     import numpy as np
 
     from vedute import MVP, Views
@@ -107,10 +108,10 @@ def train(store: str) -> None:
 
     Loop.run = timed
     lazy = Views.open(store)
-    each = {"store": lazy, "memory": lazy.in_memory()}
-    speeds: dict[str, float] = dict.fromkeys(each, 0.0)
+    sources = {"store": lazy, "memory": lazy.in_memory()}
+    speeds: dict[str, float] = dict.fromkeys(sources, 0.0)
     for _ in range(TRIES):
-        for name, views in each.items():
+        for name, views in sources.items():
             model = MVP(steps=STEPS, batch_size=BATCH, early_stopping=False, random_state=0)
             model.embed = lambda data: np.zeros((len(data), 1), np.float32)  # not measured here
             model.fit(views)
@@ -135,14 +136,14 @@ def records() -> list[dict[str, Any]]:
 
 
 def table() -> str:
-    found = {(r["rows"], r["verb"]): r for r in records()}
+    known = {(r["rows"], r["verb"]): r for r in records()}
     heads = [f"`{verb}`, {unit}" for verb in VERBS for unit in ("s", "MiB")]
     heads += ["samples/s, store", "samples/s, memory"]
     lines = [["rows", "store, MiB", *heads], ["--:"] * (2 + len(heads))]
-    for rows in sorted({rows for rows, _ in found}):
-        mine = [found.get((rows, verb)) for verb in VERBS]
-        cells = [f"{r[k]:.0f}" if r else "–" for r in mine for k in ("seconds", "mib")]
-        speed = found.get((rows, "train"), {})
+    for rows in sorted({rows for rows, _ in known}):
+        by_verb = [known.get((rows, verb)) for verb in VERBS]
+        cells = [f"{r[k]:.0f}" if r else "–" for r in by_verb for k in ("seconds", "mib")]
+        speed = known.get((rows, "train"), {})
         cells += [f"{speed[k]:,.0f}" if k in speed else "–" for k in ("store", "memory")]
         lines.append([f"{rows:,}", f"{rows * VIEWS * WIDTH * 4 / 2**20:.0f}", *cells])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
