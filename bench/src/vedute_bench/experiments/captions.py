@@ -2,11 +2,11 @@
 
     python -m vedute_bench.experiments.captions [--quick] [--device cuda]
 
-MVP is fitted on pairs, half of which lack one side. The scores on the test split are: the shares of
-captions inferred from pictures that name the right class and colour; the share of pictures inferred
-from captions in which a classifier of real pictures finds the right class; and how often their
-pixels show the colour, beside real pictures and chance (`vedute_bench.metrics.colors`). The script
-writes bench/results/captions-<device>.json.
+MVP is fitted on pairs, half of which lack one side, and scored on the test split. Captions inferred
+from pictures are scored by the shares that name the right class and colour. Pictures inferred from
+captions are scored by a classifier of real pictures, and by the share whose pixels show the colour,
+beside real pictures and chance (`vedute_bench.metrics.colors`). The script writes
+bench/results/captions-<device>.json.
 """
 
 from __future__ import annotations

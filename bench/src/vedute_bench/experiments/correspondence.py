@@ -4,10 +4,10 @@
                                                        missing runs, one JSON line each
 
 MVP has its defaults, with and without the permutation, with and without the hiding of views, as in
-the study `ingredients`; half of the samples are incomplete. The scores are those of `dynamics`
-after training on samples with all views: the distance of predicted latents from the views' own, the
-silhouettes of latents by target and by source, and the error of hidden views. `what_works` makes
-the table and the figure.
+the study `ingredients`; half of the samples are incomplete. After training, samples with all views
+are scored as in `dynamics`, by the distance of predicted latents from the views' own and by the
+silhouettes of latents by target and by source. Records also have the error of hidden views. The
+table and the figure are made by `what_works`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,9 @@
 
     python -m vedute_bench.experiments.defaults -o records.jsonl [--methods mvae,mvtcae]
         [--variants base,drop] [--sets cub,msrc_v1] [--jobs 14] [--minutes 9]
+
     python -m vedute_bench.experiments.defaults --table records.jsonl [--against now]
+
     python -m vedute_bench.experiments.defaults --tables    for docs/defaults.md
 
 `--sets handwritten:500` uses 500 of its rows.

@@ -3,9 +3,9 @@
     python -m vedute_bench.experiments.mopoe_clusters [--epochs 30] [--out FILE]
 
 MoPoE is trained on complete and on incomplete data (half of the samples), with MVP's networks and
-with those of the PolyMNIST tables, with the prior in all products instead of only in that of all
-views, and with a smaller latent. The representation of test samples from one, four and five views
-is scored:
+with those of the PolyMNIST tables. Further trainings have the prior in all products instead of only
+in that of all views, or a smaller latent. The representation of test samples from one, four and
+five views is scored:
 
     nmi        NMI of k-means with ten starts on the latent means.
 

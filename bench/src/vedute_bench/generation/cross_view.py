@@ -17,7 +17,7 @@ Every subset of the L views (31 for L = 5) of a complete test set is given alone
 Images are decoded at posterior means, as MVP's; optionally, `coherence_drawn` uses one draw of the
 posterior, as in the tables of the multimodal VAEs. Coherence and SSIM are averaged over the views
 that were not given (`_missing`, as in most papers), over the given views (`_given`) and over all
-(`_all`, as for MVP), and then over the subsets of a size.
+(`_all`, as for MVP). Scores are then averaged over the subsets of a size.
 
 There are two baselines without a model: the mean image of a view, and that view of the nearest
 training sample. `hidden_in_training` scores views that were hidden from training instead of test

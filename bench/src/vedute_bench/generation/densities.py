@@ -1,8 +1,10 @@
 """Densities of a model's codes c: q(c | x) of a sample, and the prior p(c).
 
-- MVP: Consensus and latents, [w, z]; p is the mixture from which it generates.
-- Gaussian VAEs: z of the joint posterior; p = N(0, 1).
-- mmVAE, MMVAE+: z of the mixture of experts, and in MMVAE+ the private w of all views.
+MVP               Consensus and latents, [w, z]; p is the mixture from which it generates.
+
+Gaussian VAEs     z of the joint posterior; p = N(0, 1).
+
+mmVAE, MMVAE+     z of the mixture of experts, and in MMVAE+ the private w of all views.
 """
 
 from __future__ import annotations

@@ -2,7 +2,9 @@
 
     python -m vedute_bench.rivals.rivals [--jobs 14] [--gpu-jobs 8] [--minutes 9] [--limit 900]
                                 [--only methods=mvp,mofa,sets=cub,seeds=0,rates=.5]
+
     python -m vedute_bench.rivals.rivals --merge FILE     add the records of another machine
+
     python -m vedute_bench.rivals.rivals --table          write the tables of docs/rivals.md
 
 All methods run at rate .5, and MVP, Blend and the fills also at .1, .3 and .7. Seeds 0 to 2 are the

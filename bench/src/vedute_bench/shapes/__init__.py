@@ -1,1 +1,1 @@
-"""Furniture, cars, airplanes and rifles, drawn from five sides."""
+"""Parametric furniture, cars, airplanes and rifles, rendered from five sides."""

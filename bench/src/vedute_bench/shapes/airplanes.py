@@ -1,4 +1,4 @@
-"""Airplanes: liners, jets, fighters, gliders, and those with propellers."""
+"""Airplanes: liners, jets, fighters, gliders, and propeller airplanes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from vedute_bench.shapes.solids import Design, Floats, Paint, Part, Solids
 
 
 def airplane(rng: Generator) -> Design:
-    """A fuselage, wings, a tail; jets, propellers or no engine at all."""
+    """Draw a fuselage, wings and a tail, with jets, propellers or no engine."""
     p = s.paint(rng)
     kind = s.pick(rng, ("liner", "liner", "jet", "fighter", "propeller", "biplane", "glider"))
     build = {"fighter": _fighter, "propeller": _propeller, "biplane": _propeller, "glider": _glider}
@@ -21,7 +21,7 @@ def airplane(rng: Generator) -> Design:
 def _fuselage(
     rng: Generator, p: Paint, r: float, blunt: float, rise: float, flat: float = 1.0
 ) -> Solids:
-    """From y = -1 to 1, with a cockpit; blunt: of the nose, in [0, 1]; rise: of the tail."""
+    """Fuselage from y = -1 to 1 with a cockpit; blunt: the nose's, in [0, 1]; rise: the tail's."""
     y = np.array([-1.0, -0.55, 0.55, 0.8, 0.93, 1.0])
     z = np.array([rise, 0.25 * rise, 0, 0, -0.1 * r, -0.2 * r])
     radii = r * np.array([0.25, 0.9, 1, 0.72 + 0.2 * blunt, 0.3 + 0.4 * blunt, 0.1 * blunt])
@@ -38,7 +38,7 @@ def _wing(
     rise: float = 0.0,
     thick: float = 0.04,
 ) -> Solids:
-    """Left and right: from the middle of the root's chord out by `span`, back by `sweep`."""
+    """Left and right wing from the root's mid-chord, out by `span` and back by `sweep`."""
     x, y, z = root
     c, t = chords[0] / 2, chords[1] / 2
     tip = (x + span, y - sweep, z + rise)
@@ -50,9 +50,9 @@ def _wing(
 
 
 def _tail(rng: Generator, p: Paint, r: float, z: float, size: float) -> Part:
-    """A fin and a tailplane; T-shaped, or with two fins."""
+    """Draw a fin and a tailplane, possibly a T-tail or two fins."""
     h, c, y, sweep = size * rng.uniform(0.85, 1.2), size * 0.75, -0.84, size * rng.uniform(0.2, 0.7)
-    back, front = y - 0.35 * c - sweep, y + 0.1 * c - sweep  # of the upper edge
+    back, front = y - 0.35 * c - sweep, y + 0.1 * c - sweep  # upper edge
     fin = s.side((y + c / 2, y - c / 2, back, front), (z, z, z + h, z + h))
     color, kind = s.pick(rng, (p.main, p.second)), s.pick(rng, ("plain", "plain", "high", "twin"))
     if kind == "twin":
@@ -65,7 +65,7 @@ def _tail(rng: Generator, p: Paint, r: float, z: float, size: float) -> Part:
 
 
 def _engine(p: Paint, x: float, y: float, z: float, r: float, length: float) -> Solids:
-    """A nacelle on either side, dark inside."""
+    """Nacelles on both sides, dark inside."""
     path = [(x, y - share * length, z) for share in (1, 0.3, 0)]
     hull = s.tube(p.second, path, (0.6 * r, r, r), 10)
     return s.both(hull, s.tube(p.dark, ((x, y, z), (x, y + 0.015, z)), 0.75 * r, 10))
@@ -81,7 +81,7 @@ def _blades(p: Paint, x: float, y: float, z: float, r: float, turn: float) -> So
 
 
 def _liner(rng: Generator, p: Paint, kind: str) -> Part:
-    """Round, swept wings, jets under the wings or at the tail, a row of windows."""
+    """Draw a liner or jet: swept wings, jets under the wings or at the tail, windows."""
     r = rng.uniform(0.10, 0.15)
     solids = _fuselage(rng, p, r, rng.uniform(0.4, 1), 0.5 * r)
     span, sweep, chord = rng.uniform(0.75, 1.1), rng.uniform(0.25, 0.6), rng.uniform(0.38, 0.5)
@@ -102,7 +102,7 @@ def _liner(rng: Generator, p: Paint, kind: str) -> Part:
 
 
 def _fighter(rng: Generator, p: Paint, kind: str) -> Part:
-    """Pointed, broad short wings far back, intakes beside the body."""
+    """Draw a fighter: pointed, with short broad wings at the back and intakes at the sides."""
     r = rng.uniform(0.09, 0.13)
     solids = _fuselage(rng, p, r, rng.uniform(0, 0.25), 0.2 * r, rng.uniform(0.8, 1))
     span, chord = rng.uniform(0.5, 0.75), rng.uniform(0.7, 1.0)
@@ -118,7 +118,7 @@ def _fighter(rng: Generator, p: Paint, kind: str) -> Part:
 
 
 def _propeller(rng: Generator, p: Paint, kind: str) -> Part:
-    """Straight wings, low, high or two of them; one propeller in front or two on the wings."""
+    """Draw a propeller airplane: straight wings, possibly two pairs, with one or two propellers."""
     r, turn = rng.uniform(0.12, 0.17), rng.uniform(0, np.pi)
     solids = _fuselage(rng, p, r, 1.0, 0.3 * r)
     span, chord = rng.uniform(0.8, 1.1), rng.uniform(0.3, 0.42)
@@ -147,7 +147,7 @@ def _propeller(rng: Generator, p: Paint, kind: str) -> Part:
 
 
 def _glider(rng: Generator, p: Paint, kind: str) -> Part:
-    """Slender, with long wings."""
+    """Draw a slender glider with long wings."""
     r = rng.uniform(0.08, 0.11)
     solids = _fuselage(rng, p, r, 0.7, 0.6 * r)
     color = s.pick(rng, (p.main, p.main, p.second))

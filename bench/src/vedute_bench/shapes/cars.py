@@ -10,12 +10,15 @@ from numpy.random import Generator
 from vedute_bench.shapes import solids as s
 from vedute_bench.shapes.solids import Design, Paint, Part, Solids
 
-Span = tuple[float, float]  # where something begins and ends along the car
+Span = tuple[float, float]  # start and end along the car
 
 
 class Cabin(NamedTuple):
-    """Where it begins and ends, in lengths of the car from its middle; its height; how much its
-    windscreen leans, in lengths of the car; what can be said about the car."""
+    """Cabin of a kind of car.
+
+    It has a start and an end, relative to the middle, and the slope of the windscreen, all in
+    lengths of the car; its height; and traits of the car.
+    """
 
     start: float
     end: float
@@ -36,7 +39,7 @@ CABINS = {
 
 
 def car(rng: Generator) -> Design:
-    """A body, a cabin with windows or none, wheels; a bed or a load; a spoiler or a rack."""
+    """Draw a body, wheels, possibly a cabin with windows, a bed or a load, a spoiler or a rack."""
     p = s.paint(rng)
     kind = s.pick(rng, tuple(CABINS))
     cabin = CABINS[kind]
@@ -66,7 +69,7 @@ def car(rng: Generator) -> Design:
 def _body(
     p: Paint, rng: Generator, length: float, wide: float, base: float, top: float, nose: float
 ) -> Solids:
-    """Bulging at the middle, lower at the nose; bumpers and lamps."""
+    """Body that bulges at the middle and is lower at the nose, with bumpers and lamps."""
     x, y = (-wide / 2, wide / 2), (-length / 2, length / 2)
     upper = s.level((0.94 * x[0], 0.94 * x[1]), (0.97 * y[0], 0.95 * y[1]), top)
     upper[2:, 2] -= nose  # the corners in front
@@ -83,7 +86,7 @@ def _body(
 
 
 def _cabin(p: Paint, span: Span, slope: float, wide: float, base: float, high: float) -> Solids:
-    """Glass that narrows upwards, pillars along its edges, a roof."""
+    """Cabin of glass that narrows upwards, with pillars along its edges and a roof."""
     (a, b), x, u, top = span, 0.46 * wide, 0.38 * wide, base + high
     lower = s.level((-x, x), (a, b), base - 0.08)
     upper = s.level((-u, u), (a + 0.6 * slope, b - 1.3 * slope), top)
@@ -95,7 +98,7 @@ def _cabin(p: Paint, span: Span, slope: float, wide: float, base: float, high: f
 
 
 def _cockpit(p: Paint, span: Span, wide: float, top: float, high: float) -> Solids:
-    """A car without a roof: a dark hollow, seats, a windscreen that leans back."""
+    """Open cabin: a dark interior, seats, and a sloping windscreen."""
     (a, b), x = span, 0.38 * wide
     hollow = s.box(p.dark, (0, (a + b) / 2, top), (2 * x, b - a, 0.03))
     seats = s.box(p.second, (0.2 * wide, a + 0.3 * (b - a), top + 0.1), (0.28 * wide, 0.14, 0.26))
@@ -105,7 +108,7 @@ def _cockpit(p: Paint, span: Span, wide: float, top: float, high: float) -> Soli
 
 
 def _bed(p: Paint, span: Span, wide: float, top: float, high: float) -> Solids:
-    """Low walls round a dark floor."""
+    """Bed with low walls around a dark floor."""
     (a, b), x = span, 0.45 * wide
     floor = s.box(p.dark, (0, (a + b) / 2, top), (2 * x, b - a, 0.02))
     wall = s.box(p.main, (x, (a + b) / 2, top + high / 2 - 0.02), (0.06, b - a, high))
@@ -114,7 +117,7 @@ def _bed(p: Paint, span: Span, wide: float, top: float, high: float) -> Solids:
 
 
 def _wheels(rng: Generator, p: Paint, length: float, wide: float, r: float) -> Solids:
-    """Tyres with hubs, a little outside the body."""
+    """Tyres with hubs, slightly outside the body."""
     x, hub = wide / 2, r * rng.uniform(0.45, 0.7)
     color = s.pick(rng, (p.metal, p.lamp * 0.8, p.second))
     solids = []

@@ -16,7 +16,7 @@ Corners = Sequence[tuple[float, float]]
 
 
 def table(rng: Generator) -> Design:
-    """A top of some shape on legs, a pedestal, panels, a trestle or drawers."""
+    """Draw a top on legs, a pedestal, panels, a trestle or drawers."""
     p = s.paint(rng)
     w, d, h = rng.uniform(1.1, 2.2), rng.uniform(0.75, 1.3), rng.uniform(0.45, 1.15)
     thick = rng.uniform(0.04, 0.12)
@@ -57,7 +57,7 @@ def table(rng: Generator) -> Design:
 
 
 def chair(rng: Generator) -> Design:
-    """A seat on legs, a star foot or a block; a back of some kind; perhaps armrests."""
+    """Draw a seat on legs, a star foot or a block, with a back and possibly armrests."""
     p = s.paint(rng)
     w, d = rng.uniform(0.85, 1.3), rng.uniform(0.8, 1.1)
     seat, thick = rng.uniform(0.6, 1.0), rng.uniform(0.06, 0.2)
@@ -96,7 +96,7 @@ def chair(rng: Generator) -> Design:
 
 
 def _top(p: Paint, shape: str, w: float, d: float, h: float, thick: float) -> Solid:
-    """A board whose upper side is at height h."""
+    """Board whose upper side is at height h."""
     if shape == "square":
         return s.box(p.main, (0, 0, h - thick / 2), (w, d, thick))
     sides = 8 if shape == "octagonal" else 18
@@ -111,7 +111,7 @@ def _corners(count: int, x: float, y: float) -> Corners:
 
 
 def _legs(rng: Generator, color: Floats, corners: Corners, h: float) -> tuple[Solids, str]:
-    """Thin or thick, square or round, straight, splayed or tapered."""
+    """Draw legs: thin or thick, square or round, straight, splayed or tapered."""
     thin = s.chance(rng, 0.5)
     radius = rng.uniform(0.025, 0.04) if thin else rng.uniform(0.055, 0.085)
     sides, splay = s.pick(rng, (4, 4, 8)), s.pick(rng, (1.0, 1.0, rng.uniform(1.05, 1.3)))
@@ -122,7 +122,7 @@ def _legs(rng: Generator, color: Floats, corners: Corners, h: float) -> tuple[So
 
 
 def _rails(rng: Generator, p: Paint, corners: Corners, h: float) -> Solids:
-    """Between four legs: an apron under the top, stretchers, or a shelf."""
+    """Draw an apron, stretchers, a shelf, or nothing between four legs."""
     (x, y), *_ = corners
     z, t = h * rng.uniform(0.15, 0.45), rng.uniform(0.03, 0.06)
     kind = s.pick(rng, ("nothing", "apron", "stretchers", "shelf"))
@@ -140,7 +140,7 @@ def _rails(rng: Generator, p: Paint, corners: Corners, h: float) -> Solids:
 
 
 def _pedestal(rng: Generator, color: Floats, h: float, wide: float) -> Solids:
-    """A column on a disc or on a cross."""
+    """Draw a column on a disc or on a cross."""
     r, foot = rng.uniform(0.05, 0.13), wide * rng.uniform(0.25, 0.4)
     waist = r * rng.uniform(0.6, 1.0)
     column = s.tube(color, ((0, 0, 0), (0, 0, h / 2), (0, 0, h)), (r, waist, r), 10)
@@ -152,7 +152,7 @@ def _pedestal(rng: Generator, color: Floats, h: float, wide: float) -> Solids:
 
 
 def _trestle(rng: Generator, color: Floats, w: float, d: float, h: float) -> Solids:
-    """Two posts on feet, tied by a beam; or two crossed pairs of bars."""
+    """Draw two posts on feet joined by a beam, or two crossed pairs of bars."""
     x, y, t = 0.32 * w, 0.36 * d, rng.uniform(0.06, 0.12)
     beam = s.bar(color, (-x, 0, 0.4 * h), (x, 0, 0.4 * h), 0.7 * t)
     if s.chance(rng, 0.4):
@@ -163,7 +163,7 @@ def _trestle(rng: Generator, color: Floats, w: float, d: float, h: float) -> Sol
 
 
 def _drawers(rng: Generator, p: Paint, w: float, d: float, h: float) -> Solids:
-    """A desk: drawers on one side or on both, else a panel."""
+    """Draw the drawers of a desk on one side or on both; the other side is a panel."""
     wide, deep, count = 0.28 * w, 0.9 * d, int(rng.integers(2, 4))
     x, tall = w / 2 - 0.14 * w - 0.03, h - 0.08
     chest = [s.box(p.second, (x, 0, h - tall / 2), (wide, deep, tall))]
@@ -180,14 +180,14 @@ def _drawers(rng: Generator, p: Paint, w: float, d: float, h: float) -> Solids:
 def _back(
     rng: Generator, p: Paint, frame: Floats, w: float, d: float, seat: float
 ) -> tuple[Solids, bool, str]:
-    """Rises from the rear edge of the seat and leans back; whether it is closed, and a word."""
+    """Draw the back of a chair, which leans back; returns also whether it is closed, and a word."""
     tall = s.chance(rng, 0.5)
     h = rng.uniform(1.05, 1.5) if tall else rng.uniform(0.5, 0.85)
     lean, y, t = rng.uniform(0, 0.25), 0.05 - d / 2, rng.uniform(0.05, 0.12)
     x = w / 2 - t / 2
 
     def at(u: float, v: float) -> tuple[float, float, float]:
-        """u across in [-1, 1], v from the seat up in [0, 1]."""
+        """Point of the back at u across in [-1, 1] and v upwards in [0, 1]."""
         return u * x, y - lean * v, seat + h * v
 
     kind = s.pick(rng, ("solid", "solid", "slatted", "slatted", "ladder", "open", "round"))
@@ -218,7 +218,7 @@ def _back(
 
 
 def _star(rng: Generator, p: Paint, h: float, wide: float) -> Solids:
-    """The foot of an office chair: a column, spokes and castors."""
+    """Draw the foot of an office chair: a column, spokes and castors."""
     r, turn, count = wide * rng.uniform(0.42, 0.55), rng.uniform(0, 1), s.pick(rng, (4, 5))
     solids = [s.tube(p.metal, ((0, 0, 0.12), (0, 0, h)), (0.06, 0.06), 8)]
     for i in range(count):
@@ -230,7 +230,7 @@ def _star(rng: Generator, p: Paint, h: float, wide: float) -> Solids:
 
 
 def _armrests(rng: Generator, p: Paint, frame: Floats, w: float, d: float, seat: float) -> Solids:
-    """Closed, or a rail on one or two posts with a hollow below."""
+    """Draw armrests, closed or as rails on one or two posts."""
     h, t, x = rng.uniform(0.25, 0.42), rng.uniform(0.06, 0.12), w / 2
     y = d / 2 - rng.uniform(0.05, 0.2)
     if s.chance(rng, 0.3):

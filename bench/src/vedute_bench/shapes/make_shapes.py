@@ -1,4 +1,4 @@
-"""All of the dataset `shapes` on many cores: ten seconds on sixteen, where `load` takes minutes.
+"""Make the dataset `shapes` on many cores: ten seconds on sixteen, while `load` takes minutes.
 
     VEDUTE_DATA=folder python -m vedute_bench.shapes.make_shapes
 
@@ -21,12 +21,12 @@ SEED = 0
 
 
 def part(numbers: Ints) -> Bytes:
-    """The objects of these numbers, (5, m, 3, 64, 64)."""
+    """Pictures (5, m, 3, 64, 64) of the objects with these numbers."""
     y = labels(FULL, SEED)
-    each = [
+    images = [
         picture(*design(int(y[i]), int(i), SEED), shapes.AZIMUTHS, shapes.SIZE) for i in numbers
     ]
-    return np.stack(each, axis=1)
+    return np.stack(images, axis=1)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,4 @@
-"""Objects of five classes by number: the same object for the same seed, number and class,
-independent of what else is drawn."""
+"""Objects of five classes by number: an object depends only on seed, number and class."""
 
 from __future__ import annotations
 
@@ -20,15 +19,14 @@ CLASSES = {"table": table, "chair": chair, "car": car, "airplane": airplane, "ri
 COUNTS = (8445, 6778, 3514, 4045, 2373)  # of the ShapeNet objects in the MVP paper
 FULL = sum(COUNTS)
 JITTER = 20.0  # degrees that an object is turned at most
-SIZES = (0.55, 0.969)  # of the sphere around an object; the largest fills the picture
+SIZES = (0.55, 0.969)  # diameters of the sphere around an object; the largest fills the picture
 
 Ints = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
 
 
 def labels(n: int, seed: int) -> Ints:
-    """Classes (n,) in the paper's proportions, shuffled; the remainder of rounding goes to the
-    classes that lost most."""
+    """Shuffled classes (n,) in the paper's proportions, by the largest remainder method."""
     share = n * np.array(COUNTS) / FULL
     counts = np.floor(share).astype(np.int64)
     counts[np.argsort(counts - share, kind="stable")[: n - counts.sum()]] += 1
@@ -36,19 +34,18 @@ def labels(n: int, seed: int) -> Ints:
 
 
 def design(label: int, number: int, seed: int) -> tuple[Design, Generator]:
-    """The object, and the random generator that then places it."""
+    """Draw the object, and return it with the random generator for `place`."""
     rng = default_rng([seed, number])
     return tuple(CLASSES.values())[label](rng), rng
 
 
 def picture(made: Design, rng: Generator, azimuths: Sequence[float], size: int) -> Bytes:
-    """An object from all sides (V, 3, size, size)."""
+    """Render an object from all sides (V, 3, size, size)."""
     return render(mesh_of(made.solids, *place(rng)), azimuths, size)
 
 
 def place(rng: Generator) -> tuple[float, float, Floats]:
-    """How an object is turned, a little, its size, and where it is, (3,): anywhere where it is
-    still whole in every view."""
+    """Draw the rotation, size and position (3,) of an object that is completely visible."""
     turn, wide = rng.uniform(-JITTER, JITTER), rng.uniform(*SIZES)
     away = rng.normal(size=3)
     far = (SIZES[1] - wide) / 2 * rng.random() ** (1 / 3)  # uniform in a ball
@@ -56,7 +53,7 @@ def place(rng: Generator) -> tuple[float, float, Floats]:
 
 
 def pictures(y: Ints, seed: int, azimuths: Sequence[float], size: int) -> Bytes:
-    """The objects number 0, 1, ... of these classes: (V, n, 3, size, size)."""
+    """Render the objects 0, 1, ... of these classes: (V, n, 3, size, size)."""
     out = np.empty((len(azimuths), len(y), 3, size, size), np.uint8)
     for i, label in enumerate(y):
         out[:, i] = picture(*design(int(label), i, seed), azimuths, size)
@@ -64,7 +61,7 @@ def pictures(y: Ints, seed: int, azimuths: Sequence[float], size: int) -> Bytes:
 
 
 def split_rows(n: int, split: str) -> slice:
-    """The first four fifths of n rows are "train", the others "test"."""
+    """Rows of a split: the first four fifths of n rows are "train", the others "test"."""
     cut = n * 4 // 5
     rows = {"all": slice(n), "train": slice(cut), "test": slice(cut, n)}
     if split not in rows:

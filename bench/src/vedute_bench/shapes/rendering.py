@@ -1,4 +1,4 @@
-"""Solids seen by a camera that goes round them: flat triangles, Lambert light, a depth buffer.
+"""Rendering of solids from several sides: flat triangles, Lambert shading, a depth buffer.
 
 A solid is a stack of rings, each a convex polygon with the same number of corners: two rectangles
 make a box, two circles a cylinder, a chain of circles a fuselage. Everything is a loft, so there is
@@ -30,20 +30,21 @@ Ints = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
 
 NUMBERS = 1 << 16  # triangles that a key of the depth buffer can distinguish
-_LANES = np.array([0, 16, 32])  # bits of a number where red, green and blue begin
+_LANES = np.array([0, 16, 32])  # first bits of red, green and blue in a number
 
 
 class Solid(NamedTuple):
-    """rings (m, k, 3): m rings of k corners; color (3,): red, green and blue in [0, 1]."""
+    """Solid with rings (m, k, 3), m rings of k corners, and color (3,), RGB in [0, 1]."""
 
     rings: Floats
     color: Floats
 
 
 class Camera(NamedTuple):
-    """Where it stands and how wide it sees; lens over sensor is the focal length.
+    """Position and field of view of a camera; the focal length is lens over sensor.
 
-    By default at (0, 1, 0.6), with 35 mm on 32 mm: a sphere of diameter 0.969 fills the picture.
+    By default it is at (0, 1, 0.6), with a lens of 35 mm and a sensor of 32 mm: a sphere of
+    diameter 0.969 fills the picture.
     """
 
     distance: float = 1.36**0.5
@@ -52,7 +53,7 @@ class Camera(NamedTuple):
 
 
 class Light(NamedTuple):
-    """A main light, a weak one opposite, and ambient light."""
+    """Main light, weak light from the opposite side, and ambient light."""
 
     direction: tuple[float, float, float] = (0.35, 0.55, 0.76)
     sun: float = 0.62
@@ -61,7 +62,7 @@ class Light(NamedTuple):
 
 
 class Mesh(NamedTuple):
-    """F triangles: corners (F, 3, 3), outward normals (F, 3) of length 1, colors (F, 3)."""
+    """Mesh of F triangles: corners (F, 3, 3), outward unit normals (F, 3), colors (F, 3)."""
 
     corners: Floats
     normals: Floats
@@ -76,7 +77,7 @@ def render(
     camera: Camera = Camera(),  # noqa: B008 (immutable)
     light: Light = Light(),  # noqa: B008
 ) -> Bytes:
-    """Pictures (views, 3, size, size) on white, samples x samples rays averaged for each pixel.
+    """Render pictures (views, 3, size, size) on white, with samples x samples rays per pixel.
 
     azimuths: in degrees, one per view.
     """
@@ -103,10 +104,10 @@ def mesh_of(
     size: float = 1.0,
     at: Sequence[float] | Floats = (0.0, 0.0, 0.0),
 ) -> Mesh:
-    """All solids as triangles, brought to one size, turned about the vertical and placed.
+    """Convert solids to triangles, scaled, rotated about the vertical and translated.
 
-    turn: in degrees, counter-clockwise from above; size: diameter of the sphere around the middle
-    of its bounding box that just holds it; at: where that middle goes (x, y, z).
+    turn: in degrees, counter-clockwise from above; size: diameter of the enclosing sphere around
+    the center of the bounding box; at: position (x, y, z) of that center.
     """
     alike: dict[tuple[int, ...], list[Solid]] = defaultdict(list)
     for solid in solids:
@@ -134,7 +135,7 @@ def mesh_of(
 
 
 def _turned(points: Floats, degrees: float) -> Floats:
-    """Points (..., 3), counter-clockwise about the vertical."""
+    """Rotate points (..., 3) counter-clockwise about the vertical."""
     c, s = np.cos(np.radians(degrees)), np.sin(np.radians(degrees))
     x, y, z = (points[..., i] for i in range(3))
     return np.stack([c * x - s * y, s * x + c * y, z], axis=-1)
@@ -142,8 +143,10 @@ def _turned(points: Floats, degrees: float) -> Floats:
 
 @cache
 def _faces(m: int, k: int) -> tuple[Ints, Ints]:
-    """Triangles (T, 3) as positions in a stack of m rings of k corners, and each one's lower ring
-    (T,): the slab between it and the next ring has the triangle on its outside."""
+    """Triangles (T, 3) as positions in a stack of m rings of k corners, and their lower rings (T,).
+
+    A triangle lies on the outside of the slab between its lower ring and the next one.
+    """
     i, j = np.divmod(np.arange((m - 1) * k), k)
     a, b = i * k + j, i * k + (j + 1) % k
     c = np.arange(1, k - 1)
@@ -154,7 +157,7 @@ def _faces(m: int, k: int) -> tuple[Ints, Ints]:
 
 
 def _lit(mesh: Mesh, light: Light) -> Bytes:
-    """Colors (F, 3) in bytes: what diffuse faces send back."""
+    """Colors (F, 3) in bytes of diffuse faces."""
     sun = np.array(light.direction)
     cosine = (mesh.normals * sun).sum(1) / np.sqrt((sun**2).sum())
     bright = light.ambient + np.where(cosine > 0, light.sun, -light.back) * cosine
@@ -162,14 +165,16 @@ def _lit(mesh: Mesh, light: Light) -> Bytes:
 
 
 def _project(mesh: Mesh, azimuths: Floats, camera: Camera) -> tuple[Floats, NDArray[np.bool_]]:
-    """Corners on the picture (V, F, 3, 3): x to the right and y down in [0, 1], inverse depth; and
-    whether a face looks at the camera (V, F)."""
+    """Project corners to the picture, (V, F, 3, 3), and flag faces towards the camera, (V, F).
+
+    Coordinates are x to the right and y down in [0, 1], and inverse depth.
+    """
     e = np.arctan(camera.rise)
     sin, cos, zero = np.sin(azimuths), np.cos(azimuths), np.zeros(len(azimuths))
     c = np.stack([sin * np.cos(e), cos * np.cos(e), zero + np.sin(e)], axis=1)
     r = np.stack([-cos, sin, zero], axis=1)
     frame = np.stack([r, np.cross(c, r), c], axis=1)  # (V, 3, 3): right, up, towards the camera
-    # sums of three products, written out: a matrix product may round differently elsewhere
+    # explicit sums of products: a matrix product may round differently on other machines
     seen = sum(mesh.corners[..., i, None] * frame[:, None, None, :, i] for i in range(3))
     assert isinstance(seen, np.ndarray)
     inverse = 1 / (camera.distance - seen[..., 2])
@@ -180,7 +185,7 @@ def _project(mesh: Mesh, azimuths: Floats, camera: Camera) -> tuple[Floats, NDAr
 
 
 def _fill(triangles: Floats, view: Ints, V: int, S: int) -> Ints:
-    """Which triangle is nearest (V, S, S), counted from 1; 0 where there is none.
+    """Number of the nearest triangle (V, S, S), counted from 1; 0 if there is none.
 
     triangles (T, 3, 3): x and y of the corners in samples, inverse depth; view (T,).
     """
@@ -196,7 +201,7 @@ def _fill(triangles: Floats, view: Ints, V: int, S: int) -> Ints:
     t, row, _ = _ranges(*(_first(y[i], S) for i in (0, 2)))
     at = row + 0.5
     short = np.where(at < y[1][t], 1, 2) * len(triangles) + t
-    xa = x[0][t] + lean[0][t] * (at - y[0][t])  # where the row enters and leaves the triangle
+    xa = x[0][t] + lean[0][t] * (at - y[0][t])  # the row enters and leaves the triangle here
     xb = x[start].ravel()[short] + lean.ravel()[short] * (at - y[start].ravel()[short])
     depth = w[0][t] + fall[t] * (at - y[0][t]) + slope[t] * (0.5 - xa)  # at column 0
 
@@ -209,12 +214,12 @@ def _fill(triangles: Floats, view: Ints, V: int, S: int) -> Ints:
 
 
 def _first(edge: Floats, S: int) -> Ints:
-    """The first sample whose center is not before the edge; S where there is none."""
+    """First sample whose center is not before the edge; S if there is none."""
     return np.ceil(edge - 0.5).clip(0, S).astype(np.int64)
 
 
 def _ranges(first: Ints, last: Ints) -> tuple[Ints, Ints, Ints]:
-    """For each i the numbers first[i], ..., last[i] - 1: i repeated, the numbers, how many."""
+    """Numbers first[i], ..., last[i] - 1 for each i: repeated i, the numbers, and their counts."""
     count = (last - first).clip(0)
     i = np.repeat(np.arange(len(count)), count)
     skipped = np.cumsum(count) - count

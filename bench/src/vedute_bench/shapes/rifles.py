@@ -1,4 +1,4 @@
-"""Rifles: a receiver, a barrel in front of it, a stock behind it, and what hangs on them."""
+"""Rifles: a receiver with a barrel, a stock and attachments."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from vedute_bench.shapes.solids import Design, Floats, Paint, Part
 
 
 def rifle(rng: Generator) -> Design:
-    """y = 0 where the receiver ends and the barrel begins."""
+    """Draw a rifle; the barrel begins at y = 0, the end of the receiver."""
     p = s.paint(rng)
     length, h, w = rng.uniform(0.45, 0.75), rng.uniform(0.14, 0.2), rng.uniform(0.08, 0.12)
     steel = s.pick(rng, (p.dark, p.metal))
@@ -29,8 +29,8 @@ def rifle(rng: Generator) -> Design:
     guard = [(0, y + 0.2, -h / 2), (0, y + 0.2, -h / 2 - 0.1), (0, y + 0.02, -h / 2 - 0.1)]
     solids += [s.bar(steel, a, b, 0.03) for a, b in pairwise(guard)]
     for part in (_magazine, _sight):
-        found, word = part(rng, p, steel, length, h, w)
-        solids += found
+        drawn, word = part(rng, p, steel, length, h, w)
+        solids += drawn
         traits += word
     if s.chance(rng, 0.25):
         y, z = rng.uniform(0.35, 0.6), -h / 2
@@ -45,14 +45,14 @@ def rifle(rng: Generator) -> Design:
 def _slab(
     color: Floats, y: float, z: float, deep: float, lean: tuple[float, float], wide: float
 ) -> Solid:
-    """Hangs from (y, z): deep along y, ends `lean` further."""
+    """Slab that hangs from (y, z), `deep` along y, with its lower end shifted by `lean`."""
     dy, dz = lean
     a, b = y - deep / 2, y + deep / 2
     return s.extrude(color, s.side((a, b, b + dy, a + dy), (z, z, z + dz, z + dz)), (wide, 0, 0))
 
 
 def _barrel(rng: Generator, p: Paint, steel: Floats, h: float, w: float) -> Part:
-    """Long or short, with a guard around its first part, perhaps a muzzle or a second tube."""
+    """Draw a barrel with a guard around its first part, possibly a muzzle or a second tube."""
     long = s.chance(rng, 0.5)
     reach = rng.uniform(0.95, 1.35) if long else rng.uniform(0.5, 0.8)
     r, z = rng.uniform(0.025, 0.042), 0.15 * h
@@ -81,7 +81,7 @@ def _barrel(rng: Generator, p: Paint, steel: Floats, h: float, w: float) -> Part
 def _stock(
     rng: Generator, p: Paint, steel: Floats, wood: Floats, y: float, h: float, w: float
 ) -> Part:
-    """Full, with a hole, a tube with a plate, a frame, or none: then it ends in the receiver."""
+    """Draw a stock: full, with a hole, a tube with a plate, a frame, or none."""
     reach, drop = rng.uniform(0.45, 0.7), rng.uniform(0.05, 0.16)
     kind = s.pick(rng, ("full", "full", "hollow", "tube", "frame", "none"))
     end, top, low = y - reach, h / 2 - 0.02 - drop / 2, -h / 2 - drop
@@ -104,7 +104,7 @@ def _stock(
 
 
 def _magazine(rng: Generator, p: Paint, steel: Floats, length: float, h: float, w: float) -> Part:
-    """Straight, curved, a drum or none, under the receiver."""
+    """Draw a magazine under the receiver: straight, curved, a drum, or none."""
     kind = s.pick(rng, ("straight", "curved", "drum", "none"))
     y, z = -length * rng.uniform(0.15, 0.4), -h / 2
     deep, tall = rng.uniform(0.13, 0.2), rng.uniform(0.2, 0.36)
@@ -125,7 +125,7 @@ def _magazine(rng: Generator, p: Paint, steel: Floats, length: float, h: float, 
 
 
 def _sight(rng: Generator, p: Paint, steel: Floats, length: float, h: float, w: float) -> Part:
-    """A scope on two feet, a carrying handle, or two small sights."""
+    """Draw a scope on two feet, a carrying handle, or two small sights."""
     kind = s.pick(rng, ("scope", "scope", "handle", "iron", "iron"))
     y, z = -length * rng.uniform(0.4, 0.6), h / 2 + rng.uniform(0.07, 0.12)
     if kind == "scope":

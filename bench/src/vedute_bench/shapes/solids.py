@@ -1,4 +1,4 @@
-"""The few solids that furniture and vehicles are made of, and what they are painted with."""
+"""Solids of which furniture and vehicles consist, and their colors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from vedute_bench.shapes.rendering import Solid
 Floats = NDArray[np.float64]
 Point = tuple[float, float, float] | Floats
 Solids = list[Solid]
-Part = tuple[Solids, list[str]]  # solids of an object, and what can be said about them
+Part = tuple[Solids, list[str]]  # solids of an object, and their traits
 T = TypeVar("T")
 
 PALETTE = {
@@ -31,9 +31,9 @@ WOOD = np.array([0.55, 0.37, 0.22])
 
 
 class Paint(NamedTuple):
-    """The colors of one object, drawn in the same way for every class.
+    """Colors of one object, drawn from the same distribution for every class.
 
-    name, main: most of what is seen; second: some parts; metal: a gray; dark, glass, lamp.
+    name, main: the main color; second: color of some parts; metal: a gray; dark, glass, lamp.
     """
 
     name: str
@@ -46,9 +46,9 @@ class Paint(NamedTuple):
 
 
 class Design(NamedTuple):
-    """An object: x to its right, y to its front, z up, in any unit of length.
+    """Object with x to its right, y to its front, z up, in any unit of length.
 
-    color: name of its main color; traits: what can be said about it, "four thin legs"
+    color: name of its main color; traits: descriptions such as "four thin legs".
     """
 
     solids: Solids
@@ -60,7 +60,7 @@ def paint(rng: Generator) -> Paint:
     name = pick(rng, tuple(PALETTE))
     main = _shade(rng, np.array(PALETTE[name]))
     other = np.array(PALETTE[pick(rng, tuple(PALETTE))])
-    # what is called gray has no color at all
+    # gray has no saturation
     seconds = (0.7 * main, main) if name == "gray" else (0.7 * main, main, WOOD, other)
     return Paint(
         name,
@@ -82,28 +82,28 @@ def chance(rng: Generator, p: float) -> bool:
 
 
 def box(color: Floats, center: Point, size: Point) -> Solid:
-    """Edges along the axes."""
+    """Box with edges along the axes."""
     return Solid(np.asarray(center) + _CUBE * np.asarray(size), color)
 
 
 def loft(color: Floats, *rings: Floats) -> Solid:
-    """From polygon to polygon."""
+    """Solid from polygon to polygon."""
     return Solid(np.stack(rings), color)
 
 
 def level(x: tuple[float, float], y: tuple[float, float], z: float) -> Floats:
-    """A rectangle (4, 3) at height z."""
+    """Rectangle (4, 3) at height z."""
     (a, b), (c, d) = x, y
     return np.array([(a, c, z), (b, c, z), (b, d, z), (a, d, z)])
 
 
 def side(y: Sequence[float] | Floats, z: Sequence[float] | Floats) -> Floats:
-    """A polygon or path (k, 3) in the plane x = 0."""
+    """Polygon or path (k, 3) in the plane x = 0."""
     return np.stack([np.zeros(len(y)), y, z], axis=1)
 
 
 def extrude(color: Floats, outline: Sequence[Point] | Floats, along: Point) -> Solid:
-    """A flat convex polygon (k, 3) given a thickness, half of it on either side."""
+    """Solid from a flat convex polygon (k, 3), with half of the thickness on either side."""
     polygon, half = np.asarray(outline), np.asarray(along) / 2
     return Solid(np.stack([polygon - half, polygon + half]), color)
 
@@ -115,8 +115,10 @@ def tube(
     sides: int = 10,
     flat: float = 1.0,
 ) -> Solid:
-    """Regular polygons along a path (m, 3), all perpendicular to the line from its first point to
-    its last; `flat` squeezes them along their second axis, which is the more upright one."""
+    """Solid of regular polygons along a path (m, 3), perpendicular to the line between its ends.
+
+    `flat` scales them along their second axis, which is the more vertical one.
+    """
     middles = np.asarray(path, np.float64)
     axis = middles[-1] - middles[0]
     axis = axis / np.sqrt((axis**2).sum())
@@ -129,13 +131,13 @@ def tube(
 
 
 def bar(color: Floats, start: Point, end: Point, thick: float, sides: int = 4) -> Solid:
-    """A straight leg, post or rail; `thick`: width of a square one, diameter of the others."""
+    """Straight leg, post or rail; `thick`: width of a square one, diameter of the others."""
     radius = thick / 2 * (2**0.5 if sides == 4 else 1.0)
     return tube(color, (start, end), radius, sides)
 
 
 def ball(color: Floats, center: Point, radii: Point, sides: int = 10) -> Solid:
-    """An ellipsoid."""
+    """Ellipsoid."""
     angle = np.linspace(-np.pi / 2, np.pi / 2, 6)
     ring = np.empty((6, sides, 3))
     ring[..., :2] = np.cos(angle)[:, None, None] * _circle(sides)
@@ -144,25 +146,25 @@ def ball(color: Floats, center: Point, radii: Point, sides: int = 10) -> Solid:
 
 
 def mirrored(solid: Solid, axis: int = 0) -> Solid:
-    """The same on the other side."""
+    """Mirror image of a solid."""
     sign = np.ones(3)
     sign[axis] = -1
     return Solid(solid.rings * sign, solid.color)
 
 
 def both(*solids: Solid, axis: int = 0) -> Solids:
-    """Left and right, or along another axis."""
+    """Solids with their mirror images, left and right or along another axis."""
     return [*solids, *(mirrored(s, axis) for s in solids)]
 
 
 def _shade(rng: Generator, color: Floats) -> Floats:
-    """The color a little lighter or darker, and a little off."""
+    """Vary a color slightly in brightness and hue."""
     shaded: Floats = (color * rng.uniform(0.85, 1.1) + rng.normal(0, 0.02, 3)).clip(0.03, 1)
     return shaded
 
 
 def _circle(sides: int) -> Floats:
-    """A regular polygon (sides, 2) with flat sides towards the axes."""
+    """Regular polygon (sides, 2) with flat sides towards the axes."""
     angle = 2 * np.pi * (np.arange(sides) + 0.5) / sides
     return np.stack([np.cos(angle), np.sin(angle)], axis=1)
 

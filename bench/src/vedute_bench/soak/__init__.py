@@ -1,4 +1,4 @@
-"""The parts of the soak, one file each: `cases(batch)` gives the names and functions of its cases.
+"""Parts of the soak, one file each: `cases(batch)` yields the names and functions of its cases.
 
-A case gets an empty folder and returns a word for what happened; what is wrong raises.
+A case gets an empty folder and returns a word for its outcome; errors are raised.
 """

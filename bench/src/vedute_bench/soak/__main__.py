@@ -1,13 +1,18 @@
-"""Soaking: thousands of kills, crashes, odd inputs and damaged files, and what came of them.
+"""Soak test: thousands of kills, crashes, odd inputs and damaged files.
 
-    python -m vedute_bench.soak                all that is not recorded yet, in this checkout
+    python -m vedute_bench.soak                        missing batches, in this checkout
+
     python -m vedute_bench.soak --parts fuzz --again   a part from its beginning
-    python -m vedute_bench.soak --quick        two minutes, fixed seeds, nothing is recorded
-    python -m vedute_bench.soak --share 0/2    every second batch: another process does 1/2
-    python -m vedute_bench.soak --table        the table in docs/trust.md, from the records
 
-Every batch of cases is a line in bench/results/soak/records.jsonl; exit code 1 if any case
-went wrong. A case is known by its name: `--case fuzz/123` repeats one.
+    python -m vedute_bench.soak --quick                two minutes, fixed seeds, no records
+
+    python -m vedute_bench.soak --share 0/2            every second batch, if another process
+                                                       runs 1/2
+
+    python -m vedute_bench.soak --table                the table in docs/trust.md, from the records
+
+Every batch of cases is a line in bench/results/soak/records.jsonl. The exit code is 1 if any case
+failed. `--case fuzz/123` repeats a case by its name.
 """
 
 from __future__ import annotations
@@ -28,7 +33,7 @@ from pathlib import Path
 from typing import Any
 
 os.environ |= {"OMP_NUM_THREADS": "1", "LOKY_MAX_CPU_COUNT": "1"}
-os.environ["CUDA_VISIBLE_DEVICES"] = ""  # processes are forked: no threads before
+os.environ["CUDA_VISIBLE_DEVICES"] = ""  # processes are forked, so there must be no threads
 
 from vedute_bench.places import RESULTS, SUPPORT
 from vedute_bench.runner import lines
@@ -36,10 +41,10 @@ from vedute_bench.runner import lines
 RECORDS = RESULTS / "soak" / "records.jsonl"
 sys.path[:0] = [str(SUPPORT)]
 sys.dont_write_bytecode = True
-if Path("/dev/shm").is_dir():  # kills need no disk
+if Path("/dev/shm").is_dir():  # memory is faster than a disk
     tempfile.tempdir = "/dev/shm"
 
-PARTS = {  # what a case is, and how many at least
+PARTS = {  # description of the cases, and their minimum number
     "kills": ("`kill -9` of a fit at a random moment, then resumed: the same bytes", 300),
     "crashes": ("end at a step on the disk, in `save`, `fit`, `impute`, `bench`", 500),
     "fuzz": ("odd inputs: arrays, frames, files, the command line", 20_000),
@@ -48,9 +53,9 @@ PARTS = {  # what a case is, and how many at least
     "files": ("damaged files of every format that is read", 100),
     "answers": ("properties of answers, such as observed cells that stay", 1000),
 }
-LONGEST = 1500.0  # seconds of a batch
-QUICK = 75.0  # seconds in all, for --quick
-MOST_CASES = 2000  # of a batch that ends with its cases, where one is searched by name
+LONGEST = 1500.0  # maximum seconds of a batch
+QUICK = 75.0  # total seconds for --quick
+MOST_CASES = 2000  # cases of a batch that are searched by name
 
 
 def main() -> None:
@@ -80,9 +85,9 @@ def _options() -> argparse.Namespace:
 
 
 def _soak(part: str, options: argparse.Namespace, done: set[int]) -> int:
-    """All batches of a part that are not done; the number of failures."""
+    """Run all batches of a part that are not done; return the number of failures."""
     from vedute_bench.runner.run import commit
-    from vedute_bench.soak.watching import apart
+    from vedute_bench.soak.watching import in_subprocess
 
     module: Any = import_module(f"vedute_bench.soak.{part}")
     getattr(module, "warm", lambda: None)()
@@ -95,14 +100,14 @@ def _soak(part: str, options: argparse.Namespace, done: set[int]) -> int:
             continue
         start = time.monotonic()
         try:
-            found = apart(lambda b=batch: _batch(module.cases(b), until), LONGEST, None)
+            result = in_subprocess(lambda b=batch: _batch(module.cases(b), until), LONGEST, None)
         except AssertionError as error:  # the process itself ended
-            found = {"cases": 0, "outcomes": {}, "failures": [["all", str(error)]]}
+            result = {"cases": 0, "outcomes": {}, "failures": [["all", str(error)]]}
         seconds = round(time.monotonic() - start, 1)
-        record = {"part": part, "batch": batch, **found, "seconds": seconds}
+        record = {"part": part, "batch": batch, **result, "seconds": seconds}
         record |= {"commit": commit(), "machine": _machine(), "time": time.strftime("%F %T")}
-        failures += len(found["failures"])
-        _tell(record)
+        failures += len(result["failures"])
+        _report(record)
         if not options.quick:
             RECORDS.parent.mkdir(parents=True, exist_ok=True)
             with RECORDS.open("a", encoding="utf-8") as file:
@@ -111,7 +116,7 @@ def _soak(part: str, options: argparse.Namespace, done: set[int]) -> int:
 
 
 def _batch(cases: Iterable[tuple[str, Any]], until: float | None) -> dict[str, Any]:
-    """Every case of a batch in a folder of its own; until: when to end early."""
+    """Run every case of a batch in a separate folder; until: time at which to stop."""
     outcomes, failures = Counter[str](), list[list[str]]()
     home = Path.cwd()
     for name, case in cases:
@@ -129,7 +134,7 @@ def _batch(cases: Iterable[tuple[str, Any]], until: float | None) -> dict[str, A
 
 
 def _repeat(name: str) -> None:
-    """One case, with its traceback."""
+    """Repeat one case, with its traceback."""
     part, _, wanted = name.partition("/")
     module: Any = import_module(f"vedute_bench.soak.{part}")
     for batch in range(module.BATCHES):
@@ -149,11 +154,11 @@ def _forget(parts: list[str]) -> None:
     lines.write(RECORDS, [r for r in _recorded() if r["part"] not in parts])
 
 
-def _tell(record: dict[str, Any]) -> None:
+def _report(record: dict[str, Any]) -> None:
     words = ", ".join(f"{n} {word}" for word, n in sorted(record["outcomes"].items()))
     print(f"{record['part']} {record['batch']}: {words}; {record['seconds']} s", flush=True)
-    for name, what in record["failures"]:
-        print(f"  {record['part']}/{name}: {what}", flush=True)
+    for name, error in record["failures"]:
+        print(f"  {record['part']}/{name}: {error}", flush=True)
 
 
 def _machine() -> str:
@@ -166,20 +171,20 @@ def _machine() -> str:
 
 
 def table(records: list[dict[str, Any]]) -> str:
-    """Markdown: what was done, how often, how long, and how often it went wrong."""
+    """Markdown table of cases, outcomes, failures, time and commits by part."""
     rows = ["| what | cases | of these | wrong | time | code |", "|---|---|---|---|---|---|"]
     by_part = defaultdict(list)
     for record in records:
         by_part[record["part"]].append(record)
     for part, (meaning, _) in PARTS.items():
-        mine = by_part[part]
+        batches = by_part[part]
         outcomes = Counter[str]()
-        for word, n in ((w, n) for r in mine for w, n in r["outcomes"].items()):
-            outcomes[word.rpartition(": ")[2]] += n  # of all doors, methods and formats together
+        for word, n in ((w, n) for r in batches for w, n in r["outcomes"].items()):
+            outcomes[word.rpartition(": ")[2]] += n  # summed over containers, methods and formats
         words = ", ".join(f"{n} {w}" for w, n in outcomes.most_common() if w != "wrong")
-        minutes = sum(r["seconds"] for r in mine) / 60
-        commits = ", ".join(sorted({f"`{(r['commit'] or '?')[:8]}`" for r in mine}))
-        failed = sum(len(r["failures"]) for r in mine)
+        minutes = sum(r["seconds"] for r in batches) / 60
+        commits = ", ".join(sorted({f"`{(r['commit'] or '?')[:8]}`" for r in batches}))
+        failed = sum(len(r["failures"]) for r in batches)
         cells = (meaning, f"{outcomes.total():,}", words, failed, f"{minutes:.0f} min", commits)
         rows.append(f"| {' | '.join(map(str, cells))} |")
     machines = "; ".join(sorted({r["machine"] for r in records}))

@@ -1,4 +1,4 @@
-"""Properties of answers, on drawn data."""
+"""Properties of answers on random data."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def cases(batch: int) -> Iterator[tuple[str, Callable[[Path], str]]]:
 
 
 def observed_cells_stay(seed: int, place: Path) -> str:
-    """Whatever is written into gaps, each observed cell comes back as it was, in its type."""
+    """Check that observed cells keep their values and types when gaps are filled."""
     rng = np.random.default_rng([7, seed])
     kind = pick(
         rng, (*INTEGERS, "float16", "float32", "float64", "decimal", "bool", "text", "kind")
@@ -59,7 +59,7 @@ def observed_cells_stay(seed: int, place: Path) -> str:
 
 
 def _column(rng: Generator, kind: str, gaps: Any) -> pa.Array:
-    """Cells over the whole range of a type."""
+    """Draw cells over the whole range of a type."""
     if kind in INTEGERS:
         info = np.iinfo(kind)
         return pa.array(rng.integers(info.min, info.max, ROWS, kind, endpoint=True), mask=gaps)
@@ -84,7 +84,7 @@ def _with(cells: list[Any], gaps: Any, kind: Any = None) -> pa.Array:
 
 
 def _filled(rng: Generator, entry: Entry) -> Any:
-    """A copy with anything in its gaps."""
+    """Fill the gaps of a copy with random numbers."""
     return entry.filled([rng.normal(size=x.shape) * pick(rng, SCALES) for x in entry.views.x])
 
 
@@ -102,7 +102,7 @@ def _polars(rng: Generator, table: Any, place: Path) -> list[Any]:
 
 
 def _pandas(rng: Generator, table: Any, place: Path) -> list[Any]:
-    """Columns of arrow in a frame, but for categories."""
+    """Fill a frame with arrow columns, except for categories."""
     known = {} if pa.types.is_dictionary(table["x"].type) else {"types_mapper": pd.ArrowDtype}
     X = table.drop(["id"]).to_pandas(**known)
     filled = _filled(rng, Entry.of(X))
@@ -131,7 +131,7 @@ DOORS: dict[str, Callable[[Generator, Any, Path], list[Any]]] = {
 
 
 def draws_are_as_likely_as_probabilities_say(seed: int, place: Path) -> str:
-    """One category in each draw, as often as `impute_proba` says."""
+    """Check that draws have categories as often as `impute_proba` predicts."""
     rng, m = np.random.default_rng([1, seed]), 100
     X = _people(rng)
     model = _fitted(rng, X)
@@ -139,38 +139,38 @@ def draws_are_as_likely_as_probabilities_say(seed: int, place: Path) -> str:
     drawn = pd.concat([draw["clinic"]["stage"].astype(object) for draw in draws], axis=1)
     drawn = drawn.loc[p.index]
     assert drawn.notna().all(axis=None), "a draw without a category"
-    found = np.stack([(drawn == stage).mean(axis=1) for stage in p], 1)
+    shares = np.stack([(drawn == stage).mean(axis=1) for stage in p], 1)
     sure = (p < 1e-9) | (p > 1 - 1e-9)
-    assert np.allclose(found[sure], p.to_numpy()[sure], atol=1e-6), "an impossible category"
-    z = (found - p) / np.sqrt((p * (1 - p)).clip(1e-9) / m)
+    assert np.allclose(shares[sure], p.to_numpy()[sure], atol=1e-6), "an impossible category"
+    z = (shares - p) / np.sqrt((p * (1 - p)).clip(1e-9) / m)
     far = np.abs(z.to_numpy()[~sure]).max(initial=0)
     assert far < 6, f"drawn {far:.1f} standard errors from its probability"
     return "as likely"
 
 
 def threads_have_the_same_answers(seed: int, place: Path) -> str:
-    """Any verb gives the same bytes from four threads at once as from one."""
+    """Check that a verb gives the same bytes in four parallel threads as in one."""
     rng = np.random.default_rng([2, seed])
     X = _people(rng)
     model = _fitted(rng, X)
     verb = pick(rng, [*VERBS])
     alone = VERBS[verb](model, X)
     with ThreadPoolExecutor(4) as pool:
-        for one in pool.map(lambda _: VERBS[verb](model, X), range(8)):
-            assert one == alone, f"{verb} differs between threads"
+        for answer in pool.map(lambda _: VERBS[verb](model, X), range(8)):
+            assert answer == alone, f"{verb} differs between threads"
     return f"{verb}: the same"
 
 
 def categories_have_no_interval(seed: int, place: Path) -> str:
-    """Ends of three or more categories are empty where they are missing; sets reach the level."""
+    """Check that missing categories have no interval ends, and that their sets reach the level."""
     rng = np.random.default_rng([8, seed])
     X, level = _people(rng), float(rng.uniform(0.1, 0.99))
     model = _fitted(rng, X)
     mean, *ends = (filled["clinic"] for filled in model.impute(X, interval=level))
-    own = X["clinic"]["stage"].reindex(mean.index)
+    stages = X["clinic"]["stage"].reindex(mean.index)
     assert mean.notna().all(axis=None), "a cell is still missing"
     for end in ends:
-        assert (end["stage"].isna() == own.isna()).all(), "an interval of categories"
+        assert (end["stage"].isna() == stages.isna()).all(), "an interval of categories"
         assert end["age"].notna().all(), "no interval of numbers"
     p, sets = model.impute_proba(X)["clinic"]["stage"], model.category_sets(X, level)["clinic"]
     for person, chosen in sets["stage"].items():
@@ -181,12 +181,12 @@ def categories_have_no_interval(seed: int, place: Path) -> str:
 
 
 def edits_of_a_saved_model_are_noticed(seed: int, place: Path) -> str:
-    """A changed digit, letter or word in model.json is refused."""
+    """Check that a changed digit or letter in model.json is refused."""
     rng = np.random.default_rng([12, seed])
     _fitted(rng, _people(rng)).save(place / "run")
     file = place / "run" / "model.json"
     text = file.read_text(encoding="utf-8")
-    at = pick(rng, [found.start() for found in re.finditer(r"[A-Za-z0-9]", text)])
+    at = pick(rng, [match.start() for match in re.finditer(r"[A-Za-z0-9]", text)])
     new = pick(rng, [c for c in "0123456789abcXYZ" if c != text[at]])
     file.write_text(text[:at] + new + text[at + 1 :], encoding="utf-8")
     try:
@@ -197,7 +197,7 @@ def edits_of_a_saved_model_are_noticed(seed: int, place: Path) -> str:
 
 
 def _people(rng: Generator) -> dict[str, pd.DataFrame]:
-    """Two views of people, in one of them a stage; both lack rows, and cells."""
+    """Draw two views of people, one with a column of categories; both lack rows and cells."""
     n, k = int(rng.integers(30, 60)), int(rng.integers(3, 6))
     z, index = rng.normal(size=(n, 2)), [f"p{i}" for i in range(n)]
     stages = pd.Categorical.from_codes(rng.integers(k, size=n), [f"s{i}" for i in range(k)])
@@ -210,16 +210,16 @@ def _people(rng: Generator) -> dict[str, pd.DataFrame]:
 def _fitted(rng: Generator, X: dict[str, pd.DataFrame]) -> Estimator:
     model: Estimator = METHODS[pick(rng, [*METHODS])]()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of few rows
+        warnings.simplefilter("ignore")  # about few rows
         return model.set_params(random_state=0).fit(X)
 
 
-def _bytes(found: Any) -> bytes:
-    if isinstance(found, (tuple, list)):
-        return b"".join(map(_bytes, found))
-    if isinstance(found, dict):
-        return b"".join(map(_bytes, found.values()))
-    return found.to_csv().encode() if hasattr(found, "to_csv") else np.asarray(found).tobytes()
+def _bytes(answer: Any) -> bytes:
+    if isinstance(answer, (tuple, list)):
+        return b"".join(map(_bytes, answer))
+    if isinstance(answer, dict):
+        return b"".join(map(_bytes, answer.values()))
+    return answer.to_csv().encode() if hasattr(answer, "to_csv") else np.asarray(answer).tobytes()
 
 
 VERBS: dict[str, Callable[[Estimator, Any], bytes]] = {

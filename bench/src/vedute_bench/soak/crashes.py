@@ -1,5 +1,7 @@
-"""Every step on the disk of `save`, `fit`, `impute` and `bench` as the last one: what is there
-afterwards is the old or the new, whole, and the same command ends well."""
+"""Crashes at every disk operation of `save`, `fit`, `impute` and `bench`.
+
+Afterwards the output is completely old or completely new, and the same command succeeds.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ from vedute.datasets import synthetic
 from vedute.io.files import SCRATCH
 from vedute_bench.runner import run as running
 
-AFTER = (None, 20, 0)  # at the step itself, or so many bytes into the next write
+AFTER = (None, 20, 0)  # at the operation itself, or after so many bytes of the next write
 STUDY = 'datasets = ["synthetic"]\nrates = [0.5]\nseeds = [1, 2]\n'
 STUDY += '[[runs]]\nlabel = "mean_fill"\nmethod = "mean_fill"\n'
 FIT = ["--method", "mean_fill", "--clusters", "2"]
@@ -36,7 +38,7 @@ TRAIN = [word for pair in ("steps=4", "hidden=(4,)", "latent_dim=2", "device=cpu
 
 @dataclass(frozen=True)
 class Attack:
-    """prepare: what is there before; work: what is ended; whole: refuses what is left."""
+    """Crash test. prepare: sets up; work: is crashed; whole: checks the result afterwards."""
 
     name: str
     prepare: Callable[[], Any]
@@ -61,7 +63,7 @@ def cases(batch: int) -> Iterator[tuple[str, Callable[[Path], str]]]:
         yield f"{attack.name} {after} {point}", partial(case, point)
 
 
-# Data and models that all of them use.
+# Shared data and models.
 
 
 @cache
@@ -72,7 +74,7 @@ def model(method: str, seed: int) -> Any:
 
 
 def data(seed: int = 0) -> None:
-    """d.npz, and the same as a folder d of two tables."""
+    """Write d.npz, and the same data as a folder d of two tables."""
     rng = np.random.default_rng(seed)
     a, b = rng.normal(size=(24, 3)), rng.normal(size=(24, 2))
     b[:5] = np.nan
@@ -84,7 +86,7 @@ def data(seed: int = 0) -> None:
 
 
 def warm() -> None:
-    """Load, before processes are forked, what the first fit of a process loads."""
+    """Make a first fit, which loads libraries, before processes are forked."""
     model("mvp", 0)
 
 
@@ -92,8 +94,8 @@ def scratch(*known: str) -> set[str]:
     return {p.name for p in Path().iterdir()} - {"d", "d.npz", *known}
 
 
-def grown_old() -> None:
-    """What nobody locked may be new; let a minute pass."""
+def expire_scratch() -> None:
+    """Make unlocked scratch folders old, since recent ones may be in use."""
     for folder in Path().glob(f".*{SCRATCH}"):
         os.utime(folder, (0, 0))
 
@@ -102,7 +104,7 @@ def grown_old() -> None:
 
 
 def save_over(method: str, old: bool) -> Attack:
-    """A model where there is another one, or none."""
+    """Attack on saving a model over another one, or into an empty folder."""
 
     def prepare() -> None:
         if old:
@@ -143,11 +145,11 @@ def fit_over(source: str, words: list[str], old: bool) -> Attack:
         done(*fit, "--seed", "1", "--force")
 
     def whole() -> None:
-        found = run_of() if old or Path("run").exists() else None
-        assert found in (None, *expected(source, tuple(words))), "a run that is a mixture"
-        if found is not None:
+        run = run_of() if old or Path("run").exists() else None
+        assert run in (None, *expected(source, tuple(words))), "a run that is a mixture"
+        if run is not None:
             done("impute", "run", source, "-o", "filled.npz")
-        grown_old()
+        expire_scratch()
         work()
         assert run_of() == expected(source, tuple(words))[1], "another run than before"
         left = scratch("run", "filled.npz")
@@ -157,7 +159,7 @@ def fit_over(source: str, words: list[str], old: bool) -> Attack:
 
 
 def run_of() -> tuple[str, ...]:
-    """All that a run says of itself, but for how long it took."""
+    """Contents of a run, except for times."""
     facts = json.loads(Path("run/model.json").read_text())
     assert (Path("run") / facts["tensors"]).exists(), "a model without its arrays"
     vedute.load("run")
@@ -171,18 +173,18 @@ def run_of() -> tuple[str, ...]:
 
 @cache
 def expected(source: str, words: tuple[str, ...]) -> list[tuple[str, ...]]:
-    """Of seeds 0 and 1."""
+    """Contents of runs with seeds 0 and 1."""
     import tempfile
 
-    home, found = Path.cwd(), []
+    home, runs = Path.cwd(), []
     with tempfile.TemporaryDirectory() as place:
         os.chdir(place)
         data()
         for seed in "01":
             done("fit", source, "-o", "run", *words, "--seed", seed, "--force")
-            found.append(run_of())
+            runs.append(run_of())
         os.chdir(home)
-    return found
+    return runs
 
 
 # impute -o
@@ -201,10 +203,10 @@ def impute_over(source: str, out: str, old: bool) -> Attack:
         done(*words, "0.9", "--force")
 
     def whole() -> None:
-        found = contents(out) if Path(out).exists() else None
+        written = contents(out) if Path(out).exists() else None
         before, after = imputed(source, out, "0.5"), imputed(source, out, "0.9")
-        assert found in (before, after) if old else found in (None, after), "a mixture"
-        grown_old()
+        assert written in (before, after) if old else written in (None, after), "a mixture"
+        expire_scratch()
         work()
         assert contents(out) == after
         left = scratch("run", out)
@@ -214,7 +216,7 @@ def impute_over(source: str, out: str, old: bool) -> Attack:
 
 
 def contents(out: str) -> dict[str, bytes]:
-    """Files by name; of a zip file what its arrays hold."""
+    """Contents of files by name, or of the arrays in a zip file."""
     if Path(out).is_file():
         with np.load(out) as file:
             return {k: file[k].tobytes() for k in file.files}
@@ -223,7 +225,7 @@ def contents(out: str) -> dict[str, bytes]:
 
 @cache
 def _run() -> str:
-    """A run on the data, to be copied."""
+    """Make a run on the data, to be copied."""
     import tempfile
 
     home, place = Path.cwd(), tempfile.mkdtemp(prefix="soak-run-")
@@ -243,9 +245,9 @@ def imputed(source: str, out: str, interval: str) -> dict[str, bytes]:
         os.chdir(place)
         data()
         done("impute", _run(), source, "-o", out, "--interval", interval)
-        found = contents(out)
+        filled = contents(out)
         os.chdir(home)
-    return found
+    return filled
 
 
 # bench
@@ -264,12 +266,12 @@ def bench(old: bool) -> Attack:
         lines = records.read_text().split("\n")[:-1] if records.exists() else []
         seeds = [json.loads(line)["seed"] for line in lines]
         assert not old or 1 in seeds, "a record was lost"
-        for claim in Path().glob("r.jsonl.claims/*"):  # cut off: whose is not known, time tells
+        for claim in Path().glob("r.jsonl.claims/*"):  # truncated ones have no owner but expire
             os.utime(claim, (0, 0))
         result = vedute_(*words)
         assert result.exit_code == 0, result.output + result.stderr
-        found = [json.loads(line)["seed"] for line in records.read_text().splitlines()]
-        assert sorted(found) == [1, 2], f"runs {found}"
+        seeds = [json.loads(line)["seed"] for line in records.read_text().splitlines()]
+        assert sorted(seeds) == [1, 2], f"runs {seeds}"
         assert [*Path("masks").glob("*.npz")], "no mask"
         left = {k for k in scratch("tiny.toml", "r.jsonl", "masks") if not k.endswith(SCRATCH)}
         assert left <= {"r.jsonl.claims"}, f"left behind: {left}"
@@ -278,7 +280,7 @@ def bench(old: bool) -> Attack:
 
 
 def _in_this_process(run: Path, source: str, method: str) -> str:
-    """What `vedute fit` measures, without the map, which takes a second."""
+    """Write measurements like `vedute fit`, without the map, which takes a second."""
     with io.atomic_file(run / "report.npz", force=True) as part:
         io.write_npz(part, {"stays": np.zeros(3)})
     return ""

@@ -1,4 +1,4 @@
-"""Damaged files of every format that is read: read as far as they can be, or one sentence."""
+"""Damaged files of every format: they are read, or refused with one sentence."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from scipy.io import savemat
 from vedute import io
 from vedute_bench.soak.inputs import chance, pick
 from vedute_bench.soak.through_files import MISTAKES, command
-from vedute_bench.soak.watching import apart, refused, watched
+from vedute_bench.soak.watching import in_subprocess, refused, watched
 
 SIZE = 60
 BATCHES, QUICK = 10, range(2)
@@ -43,11 +43,11 @@ def case(seed: int, place: Path) -> str:
         path.write_bytes(LIES[kind]())
     else:
         path.write_bytes(damaged(rng, path.read_bytes()))
-    return f"{kind}: {apart(partial(read, place, kind))}"
+    return f"{kind}: {in_subprocess(partial(read, place, kind))}"
 
 
 def damaged(rng: Generator, content: bytes) -> bytes:
-    """Cut off, flipped, overwritten, repeated, in another encoding."""
+    """Damage the content: truncated, flipped, overwritten, repeated, or in another encoding."""
     n = len(content)
     at, to = sorted(int(i) for i in rng.integers(0, n + 1, 2))
     flipped = bytearray(content)
@@ -65,7 +65,7 @@ def damaged(rng: Generator, content: bytes) -> bytes:
 
 
 def read(place: Path, kind: str) -> str:
-    """In Python, and on the command line; nothing is written."""
+    """Read the file in Python and on the command line, and check that nothing is written."""
     if kind == "records":
         words, source = ["report", "r.jsonl", "-o", "out"], "r.jsonl"
     elif kind in ("spec", "table", "wide parquet"):
@@ -85,7 +85,7 @@ def read(place: Path, kind: str) -> str:
     return "read"
 
 
-# One whole file of each format; returns the one to damage.
+# Writers of one valid file of each format; they return the path of the file to damage.
 
 
 def _beside(place: Path) -> Path:
@@ -175,7 +175,7 @@ FORMATS: dict[str, Callable[[Path], Path]] = {
 }
 
 
-# Headers that promise too much, and small files that unpack to large ones.
+# Headers of huge arrays, and small files that decompress to large ones.
 
 
 def _header(shape: tuple[int, ...]) -> bytes:

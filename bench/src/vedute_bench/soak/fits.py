@@ -1,4 +1,4 @@
-"""Tiny fits of every method, on odd inputs and with odd settings."""
+"""Tiny fits of every method on odd inputs and with odd settings."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def cases(batch: int) -> Iterator[tuple[str, Callable[[Path], str]]]:
 
 
 def settings(rng: Generator, method: str) -> dict[str, Any]:
-    found: dict[str, Any] = {"n_clusters": int(pick(rng, (2, 3)))}
+    chosen: dict[str, Any] = {"n_clusters": int(pick(rng, (2, 3)))}
     options: list[dict[str, Any]] = [
         {"epochs": 2}, {"latent_dim": 1}, {"batch_size": 1}, {"batch_size": 3}, {"lr": 10.0},
         {"hidden": ()}, {"scaling": "minmax"}, {"scaling": "none"}, {"early_stopping": False},
@@ -39,15 +39,15 @@ def settings(rng: Generator, method: str) -> dict[str, Any]:
         {"n_clusters": 40}, {"n_neighbors": 50}, {"steps": 1}, {"clip": 1e-3}, {"lr": 1e6},
     ]  # fmt: skip
     for _ in range(int(rng.integers(3))):
-        found |= pick(rng, options)
+        chosen |= pick(rng, options)
     known = METHODS[method].__dataclass_fields__
-    return {k: v for k, v in found.items() if k in known}
+    return {k: v for k, v in chosen.items() if k in known}
 
 
 def case(seed: int, place: Path) -> str:
     rng = np.random.default_rng([4, seed])
     method = NAMES[seed % len(NAMES)]
-    wanted = settings(rng, method)
+    chosen = settings(rng, method)
     with watched(place):
         try:
             if chance(rng, 0.6):
@@ -55,20 +55,20 @@ def case(seed: int, place: Path) -> str:
             else:
                 X = pick(rng, (inputs.any_arrays, inputs.any_frames, inputs.any_views))(rng)
             views = len(X.x) if isinstance(X, fuzz.Views) else len(X)
-            model = for_views(small(METHODS[method], TINY, **wanted), views).fit(X)
+            model = for_views(small(METHODS[method], TINY, **chosen), views).fit(X)
         except Exception as error:
             return f"{method}: {refused(error, REFUSALS)}"
         fuzz.check(model, X, rng)
         if chance(rng, 0.2):
-            again = for_views(small(METHODS[method], TINY, **wanted), views).fit(X)
-            assert again.embedding_.tobytes() == model.embedding_.tobytes(), "another answer"
+            second = for_views(small(METHODS[method], TINY, **chosen), views).fit(X)
+            assert second.embedding_.tobytes() == model.embedding_.tobytes(), "another answer"
         if chance(rng, 0.2):
             interrupted(model, X, rng)
     return f"{method}: answered"
 
 
 def interrupted(model: Any, X: Any, rng: Generator) -> None:
-    """A refit with another seed, interrupted at a random call, leaves the model before, or ends."""
+    """Check that a refit interrupted at a random call leaves the old model, or completes."""
     before = model.transform(X).tobytes(), model.labels_.tobytes()
     left = int(rng.integers(20_000))
 

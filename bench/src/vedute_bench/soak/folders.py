@@ -1,5 +1,7 @@
-"""Saved models that somebody altered: they load and work, or get one sentence; nothing is executed
-and nothing written."""
+"""Altered folders of saved models: they load and work, or are refused with one sentence.
+
+Nothing is executed or written.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ from vedute.estimators import saving
 from vedute.methods.best_pair import for_views
 from vedute_bench.soak.fits import TINY
 from vedute_bench.soak.inputs import chance, pick
-from vedute_bench.soak.watching import apart, refused, watched
+from vedute_bench.soak.watching import in_subprocess, refused, watched
 
 SIZE = 50
 BATCHES, QUICK = 10, range(2)
@@ -55,7 +57,7 @@ def views() -> list[Any]:
 
 @cache
 def saved(method: str) -> tuple[str, bytes, str]:
-    """model.json, the arrays, and their name."""
+    """Contents of model.json and of the arrays' file, and its name."""
     model = for_views(small(METHODS[method], TINY, n_clusters=2), 3).fit(views())
     with tempfile.TemporaryDirectory() as place:
         model.save(place)
@@ -80,7 +82,7 @@ def case(seed: int, place: Path) -> str:
     )
     kind(rng, folder, name)
     resealed = chance(rng, 0.7) and reseal(folder)
-    outcome = str(apart(partial(used, place)))
+    outcome = str(in_subprocess(partial(used, place)))
     if outcome == "loaded" and not resealed:
         whole = (folder / "model.json").read_text(), (folder / name).read_bytes()
         assert whole == (text, tensors), "an edit that was not noticed"
@@ -88,7 +90,7 @@ def case(seed: int, place: Path) -> str:
 
 
 def used(place: Path) -> str:
-    """Load it, and use it in every way."""
+    """Load the model and use all its verbs."""
     before = {str(p) for p in place.rglob("*")}
     with watched(place):
         try:
@@ -105,11 +107,11 @@ def used(place: Path) -> str:
     return "loaded"
 
 
-# What is altered.
+# Alterations.
 
 
 def facts(rng: Generator, folder: Path, name: str) -> None:
-    """Values in model.json: changed, removed, added, moved."""
+    """Change, remove, add or move values in model.json."""
     content = json.loads((folder / "model.json").read_text())
     for _ in range(1 + int(rng.integers(2))):
         places = [*nodes(content)]
@@ -135,7 +137,7 @@ def facts(rng: Generator, folder: Path, name: str) -> None:
 
 
 def nodes(value: Any) -> Iterator[tuple[Any, Any]]:
-    """Every place in nested lists and dicts."""
+    """Yield every container and key in nested lists and dicts."""
     pairs = value.items() if isinstance(value, dict) else enumerate(value)
     for key, inside in pairs:
         yield value, key
@@ -144,19 +146,19 @@ def nodes(value: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def reseal(folder: Path) -> bool:
-    """Give an altered model.json the checksum that it asks for, as who knows the format would."""
+    """Update the checksum of an altered model.json, like an attacker who knows the format."""
     path = folder / "model.json"
-    if not path.is_file():  # a pipe or a device has no end
+    if not path.is_file():  # a pipe or a device would block
         return False
     try:
         path.write_text(saving.sealed(json.loads(path.read_text())))
-    except (OSError, ValueError, TypeError, RecursionError):  # a link, or no JSON any more
+    except (OSError, ValueError, TypeError, RecursionError):  # a broken link, or not JSON
         return False
     return True
 
 
 def renamed(folder: Path, name: str, content: bytes) -> None:
-    """Arrays under the name that their content asks for, as who knows the format would."""
+    """Write arrays under the name with their checksum, like an attacker who knows the format."""
     new = f"model-{hashlib.sha256(content).hexdigest()}.safetensors"
     (folder / name).unlink()
     (folder / new).write_bytes(content)
@@ -165,10 +167,10 @@ def renamed(folder: Path, name: str, content: bytes) -> None:
 
 
 def arrays(rng: Generator, folder: Path, name: str) -> None:
-    """Arrays of other shapes, types, names and values, with the right digest."""
-    found = load((folder / name).read_bytes())
-    key = pick(rng, sorted(found))
-    a = found[key]
+    """Write arrays of other shapes, types, names or values, with the right checksum."""
+    tensors = load((folder / name).read_bytes())
+    key = pick(rng, sorted(tensors))
+    a = tensors[key]
     odd: list[Callable[[], Any]] = [
         lambda: a[..., :0] if a.ndim else a.reshape(0),
         lambda: np.concatenate([a, a]) if a.ndim else np.stack([a, a]),
@@ -183,14 +185,14 @@ def arrays(rng: Generator, folder: Path, name: str) -> None:
         lambda: a > 0,
     ]
     if chance(rng, 0.2):
-        found[pick(rng, ("x", f"{key}.x", "learned.model_.x"))] = found.pop(key)
+        tensors[pick(rng, ("x", f"{key}.x", "learned.model_.x"))] = tensors.pop(key)
     else:
-        found[key] = np.ascontiguousarray(pick(rng, odd)())
-    renamed(folder, name, save(found))
+        tensors[key] = np.ascontiguousarray(pick(rng, odd)())
+    renamed(folder, name, save(tensors))
 
 
 def bytes_of(rng: Generator, folder: Path, name: str) -> None:
-    """Bits, ends and headers of the arrays."""
+    """Change bits, the end or the header of the arrays' file."""
     content = bytearray((folder / name).read_bytes())
     match int(rng.integers(5)):
         case 0:
@@ -212,7 +214,7 @@ def bytes_of(rng: Generator, folder: Path, name: str) -> None:
 
 
 def links(rng: Generator, folder: Path, name: str) -> None:
-    """Links and folders in the place of files."""
+    """Replace files with links, folders or pipes."""
     victim = folder / pick(rng, ("model.json", name))
     elsewhere = folder.parent / "elsewhere"
     match int(rng.integers(6)):

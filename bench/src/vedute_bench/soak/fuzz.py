@@ -1,5 +1,4 @@
-"""Odd inputs through every door to the simple fills: an answer that keeps to the rules, or one
-sentence."""
+"""Odd inputs to the simple fills in every container: a valid answer, or one sentence."""
 
 from __future__ import annotations
 
@@ -51,7 +50,7 @@ def case(seed: int, place: Path) -> str:
 
 
 def fitted(rng: Generator, draw: Callable[[Generator], Any]) -> str:
-    """Fit on an odd input, and use what was learned on it."""
+    """Fit on an odd input, and use the model on it."""
     method, settings = pick(rng, FILLS), inputs.fill_settings(rng)
     try:
         X = draw(rng)
@@ -66,7 +65,7 @@ def fitted(rng: Generator, draw: Callable[[Generator], Any]) -> str:
 
 @cache
 def known(method: str, frames: bool) -> Estimator:
-    """A fitted model, used again and again."""
+    """Fitted model, shared by many cases."""
     rng = np.random.default_rng(0)
     X: Any = [inputs.with_gaps(rng, rng.normal(size=(20, w)), 0.2, 0.05) for w in (3, 2)]
     X[0][:, 0] = rng.normal(size=20)
@@ -76,7 +75,7 @@ def known(method: str, frames: bool) -> Estimator:
 
 
 def used(rng: Generator, draw: Callable[[Generator], Any]) -> str:
-    """Use a fitted model on an odd input, mostly one of the right size."""
+    """Use a fitted model on an odd input, usually of the right size."""
     model = known(pick(rng, FILLS), chance(rng, 0.5))
     try:
         X = draw(rng) if chance(rng, 0.3) else similar(rng)
@@ -88,7 +87,7 @@ def used(rng: Generator, draw: Callable[[Generator], Any]) -> str:
 
 
 def similar(rng: Generator) -> Any:
-    """Views of widths 3 and 2."""
+    """Draw views of widths 3 and 2."""
     n = int(pick(rng, (1, 2, 5, 20)))
     X: list[Any] = [inputs.with_gaps(rng, inputs.numbers(rng, n, w), 0.2, 0.1) for w in (3, 2)]
     if chance(rng, 0.3):
@@ -105,7 +104,7 @@ def similar(rng: Generator) -> Any:
     return inputs.spoiled(rng, X) if whole and chance(rng, 0.1) else X
 
 
-# What holds for every answer.
+# Properties of every answer.
 
 
 def check(model: Estimator, X: Any, rng: Generator) -> None:
@@ -136,7 +135,7 @@ def check(model: Estimator, X: Any, rng: Generator) -> None:
 
 
 def parts(X: Any) -> list[Any]:
-    """The views of whatever was returned."""
+    """Views in any returned container."""
     if isinstance(X, Views):
         return [x.numpy() for x in X.x]
     if isinstance(X, dict):
@@ -145,17 +144,17 @@ def parts(X: Any) -> list[Any]:
 
 
 def floats(view: Any) -> Array:
-    """A view as numbers, NaN where nothing is known."""
+    """Convert a view to numbers, NaN where missing."""
     if sparse.issparse(view):
         view = view.toarray()
     if np.ma.isMaskedArray(view):
         view = np.ma.filled(view.astype(float), np.nan)
-    found: Array = np.asarray(view).astype(float)
-    return found
+    values: Array = np.asarray(view).astype(float)
+    return values
 
 
 def check_filled(X: Any, filled: Any, views: Views) -> None:
-    """Shapes are kept, what was there is there as it was, and nothing is missing or infinite."""
+    """Check that shapes and observed values are kept, and that nothing is missing or infinite."""
     given = [None] * len(parts(filled)) if isinstance(X, Views) else parts(X)
     if isinstance(X, Views):
         assert filled.mask.all(), "a mask with gaps"
@@ -178,14 +177,14 @@ def check_filled(X: Any, filled: Any, views: Views) -> None:
             continue
         before = floats(a)
         assert before.shape == values.shape, f"shape {before.shape} became {values.shape}"
-        there = ~np.isnan(before)
-        assert (before[there] == values[there]).all(), "an observed entry changed"
+        observed = ~np.isnan(before)
+        assert (before[observed] == values[observed]).all(), "an observed entry changed"
         if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and a.dtype.kind == "f":
             assert a.dtype == b.dtype, f"{a.dtype} became {b.dtype}"
 
 
 def check_frame(a: Any, b: Any, views: Views) -> None:
-    """A row for every sample, the same columns, what was there as it was."""
+    """Check that there is a row for every sample, and that columns and observed cells are kept."""
     assert len(b) == len(views), "rows were lost"
     assert bool(b.notna().to_numpy().all()), "a cell is still missing"
     b = b.to_frame() if isinstance(b, pd.Series) else b
@@ -199,8 +198,8 @@ def check_frame(a: Any, b: Any, views: Views) -> None:
     rows = b.index.get_indexer(a.index)
     assert (rows >= 0).all(), "ids were lost"
     for j in range(a.shape[1]):
-        there = a.iloc[:, j].notna().to_numpy()
-        before, after = a.iloc[:, j].to_numpy()[there], b.iloc[rows, j].to_numpy()[there]
+        observed = a.iloc[:, j].notna().to_numpy()
+        before, after = a.iloc[:, j].to_numpy()[observed], b.iloc[rows, j].to_numpy()[observed]
         assert all(x == y for x, y in zip(before, after, strict=True)), "an observed cell changed"
 
 
@@ -218,7 +217,7 @@ def check_order(low: Any, middle: Any, high: Any) -> None:
 
 
 def same(one: Any, other: Any) -> None:
-    """The same call, the same answer."""
+    """Check that two answers to the same call are equal."""
     for a, b in zip(parts(one), parts(other), strict=True):
         if isinstance(a, (pd.DataFrame, pd.Series)):
             assert a.equals(b), "the same call gave another answer"

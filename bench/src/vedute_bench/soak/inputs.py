@@ -1,4 +1,4 @@
-"""Odd inputs, drawn from a generator: what people pass for multi-view data, right and wrong."""
+"""Random multi-view inputs, valid and invalid, like those that users pass."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ TEXTS = ("red", "green", "", "nan", "NA", "1e5", "  ", "=cmd()", "inf", "0x10", 
 
 
 def pick(rng: Generator, options: Any) -> Any:
-    """One of these; as it is, where numpy would make an array of it."""
+    """Draw one of the options without converting it, unlike numpy's `choice`."""
     return options[int(rng.integers(len(options)))]
 
 
@@ -44,7 +44,7 @@ def chance(rng: Generator, p: float) -> bool:
 
 
 def numbers(rng: Generator, n: int, *shape: int) -> Array:
-    """(n, *shape) without gaps; columns of one of several kinds."""
+    """Draw numbers (n, *shape) without gaps, of one of several distributions."""
     x = rng.normal(size=(n, *shape))
     match int(rng.integers(9)):
         case 0:
@@ -65,7 +65,7 @@ def numbers(rng: Generator, n: int, *shape: int) -> Array:
 
 
 def with_gaps(rng: Generator, x: Array, rows: float, holes: float) -> Array:
-    """NaN in whole rows, and in single entries."""
+    """Replace whole rows and single entries with NaN."""
     x = x.copy()
     x[rng.random(len(x)) < rows] = np.nan
     x[rng.random(x.shape) < holes] = np.nan
@@ -73,22 +73,22 @@ def with_gaps(rng: Generator, x: Array, rows: float, holes: float) -> Array:
 
 
 def arrays(rng: Generator, n: int | None = None, L: int | None = None) -> list[Array]:
-    """L arrays of floats, with or without gaps."""
+    """Draw L arrays of floats, with or without gaps."""
     n = int(pick(rng, (1, 2, 3, 5, 8, 13, 30))) if n is None else n
     L = int(pick(rng, (1, 2, 2, 2, 3, 3, 4))) if L is None else L
     rows, holes = pick(rng, (0.0, 0.1, 0.3)), pick(rng, (0.0, 0.0, 0.1))
-    found = []
+    drawn = []
     for _ in range(L):
         shape = (int(rng.integers(1, 5)),) if chance(rng, 0.9) else (2, 3)
-        found.append(with_gaps(rng, numbers(rng, n, *shape), rows, holes))
-    blank = np.all([np.isnan(x).reshape(n, -1).all(1) for x in found], axis=0)
-    if chance(rng, 0.95):  # most rows with nothing at all are mended
-        found[0][blank] = rng.normal(size=found[0][blank].shape)
-    return found
+        drawn.append(with_gaps(rng, numbers(rng, n, *shape), rows, holes))
+    blank = np.all([np.isnan(x).reshape(n, -1).all(1) for x in drawn], axis=0)
+    if chance(rng, 0.95):  # usually no row lacks all views
+        drawn[0][blank] = rng.normal(size=drawn[0][blank].shape)
+    return drawn
 
 
 def cast(rng: Generator, x: Array) -> Any:
-    """The same numbers in another type, as far as that goes."""
+    """Convert numbers to another type, as far as possible."""
     with np.errstate(all="ignore"):
         whole = np.nan_to_num(x, nan=0.0, posinf=0, neginf=0).clip(-100, 100)
         kinds: list[Callable[[], Any]] = [
@@ -113,7 +113,7 @@ def cast(rng: Generator, x: Array) -> Any:
 
 
 def spoiled(rng: Generator, views: list[Any]) -> Any:
-    """One thing wrong, or at least strange."""
+    """Make one thing wrong, or at least strange."""
     v = int(rng.integers(len(views)))
     x = np.array(views[v], dtype=object)
     views = list(views)
@@ -156,7 +156,7 @@ def spoiled(rng: Generator, views: list[Any]) -> Any:
 
 
 def contained(rng: Generator, views: list[Any]) -> Any:
-    """Views in one of the things that hold them."""
+    """Put views into one of the containers."""
     match int(rng.integers(7)):
         case 0:
             return tuple(views)
@@ -171,7 +171,7 @@ def contained(rng: Generator, views: list[Any]) -> Any:
 
 
 def any_arrays(rng: Generator) -> Any:
-    """The door of arrays: mostly right."""
+    """Draw views as arrays, usually valid ones."""
     views: list[Any] = arrays(rng)
     if chance(rng, 0.4):
         v = int(rng.integers(len(views)))
@@ -202,7 +202,7 @@ def ids(rng: Generator, n: int) -> pd.Index:
         lambda: pd.Index([f"p{i}" if i % 2 else i for i in range(n)], dtype=object),
         lambda: pd.MultiIndex.from_arrays([np.arange(n) // 2, np.arange(n) % 2]),
         lambda: pd.Index([f"{pick(rng, TEXTS)}{i}" for i in range(n)]),
-        lambda: pd.Index(rng.integers(max(n - 1, 1), size=n)),  # some of them twice
+        lambda: pd.Index(rng.integers(max(n - 1, 1), size=n)),  # with repetitions
         lambda: pd.Index([None, *range(1, n)][:n], dtype=object),
         lambda: pd.CategoricalIndex([f"p{i}" for i in range(n)]),
     ]
@@ -223,7 +223,7 @@ def columns(rng: Generator, w: int) -> Any:
 
 
 def column(rng: Generator, x: Array) -> Any:
-    """A column of a frame in another type."""
+    """Convert a column of a frame to another type."""
     i = np.nan_to_num(x, nan=0.0).clip(-100, 100).round()
     absent = np.isnan(x)
     texts = [None if a else f"k{int(k) % 3}" for k, a in zip(i, absent, strict=True)]
@@ -252,13 +252,13 @@ def column(rng: Generator, x: Array) -> Any:
 def frame(rng: Generator, x: Array, index: pd.Index) -> Any:
     x = x.reshape(len(x), -1)
     made = {j: column(rng, x[:, j]) for j in range(x.shape[1])}
-    found = pd.DataFrame(made, index=index)
-    found.columns = pd.Index(columns(rng, x.shape[1]))
+    drawn = pd.DataFrame(made, index=index)
+    drawn.columns = pd.Index(columns(rng, x.shape[1]))
     if chance(rng, 0.2):
-        found = found.iloc[rng.permutation(len(found))]
+        drawn = drawn.iloc[rng.permutation(len(drawn))]
     if chance(rng, 0.2):
-        found = found.iloc[: int(rng.integers(len(found) + 1))]
-    return found.iloc[:, 0] if chance(rng, 0.05) else found
+        drawn = drawn.iloc[: int(rng.integers(len(drawn) + 1))]
+    return drawn.iloc[:, 0] if chance(rng, 0.05) else drawn
 
 
 def any_frames(rng: Generator) -> Any:
@@ -273,14 +273,14 @@ def any_frames(rng: Generator) -> Any:
 
 
 def any_views(rng: Generator) -> Any:
-    """A Views, made with a mask or without."""
+    """Draw a Views, made with or without a mask."""
     X = arrays(rng)
     n, L = len(X[0]), len(X)
-    there = np.stack([~np.isnan(x).reshape(n, -1).all(1) for x in X], axis=1)
+    observed = np.stack([~np.isnan(x).reshape(n, -1).all(1) for x in X], axis=1)
     mask: Any = None
     if chance(rng, 0.5):
-        mask = there & (rng.random((n, L)) < 0.8)
-        mask[~mask.any(1)] = there[~mask.any(1)]
+        mask = observed & (rng.random((n, L)) < 0.8)
+        mask[~mask.any(1)] = observed[~mask.any(1)]
         mask = pick(rng, (mask, mask.astype(int), mask.tolist(), pd.DataFrame(mask)))
     if chance(rng, 0.1):
         mask = pick(rng, (np.ones((n, L + 1)), np.full((n, L), 0.5), "x", np.zeros((n, L)), True))
@@ -292,14 +292,14 @@ def any_views(rng: Generator) -> Any:
 
 
 def fill_settings(rng: Generator) -> dict[str, Any]:
-    """Of the simple fills; now and then a wrong one."""
-    found: dict[str, Any] = {"random_state": int(rng.integers(5))}
+    """Draw settings of the simple fills, sometimes an invalid one."""
+    chosen: dict[str, Any] = {"random_state": int(rng.integers(5))}
     if chance(rng, 0.4):
-        found["n_clusters"] = pick(rng, (1, 2, 2, 3, 3, 50, "auto"))
+        chosen["n_clusters"] = pick(rng, (1, 2, 2, 3, 3, 50, "auto"))
     if chance(rng, 0.2):
-        found["scaling"] = pick(rng, ("standard", "minmax", "none"))
+        chosen["scaling"] = pick(rng, ("standard", "minmax", "none"))
     if chance(rng, 0.2):
-        found["likelihood"] = pick(
+        chosen["likelihood"] = pick(
             rng,
             (
                 "auto",
@@ -313,7 +313,7 @@ def fill_settings(rng: Generator) -> dict[str, Any]:
             ),
         )
     if chance(rng, 0.05):
-        found |= pick(
+        chosen |= pick(
             rng,
             (
                 {"n_clusters": -1},
@@ -326,4 +326,4 @@ def fill_settings(rng: Generator) -> dict[str, Any]:
                 {"random_state": 2**80},
             ),
         )
-    return found
+    return chosen

@@ -1,5 +1,7 @@
-"""Fits that are killed (SIGKILL) at a random moment of a random phase, and resumed: the same bytes
-as a fit that nothing ended."""
+"""Fits killed (SIGKILL) at a random moment of a random phase, and resumed.
+
+The result has the same bytes as that of an uninterrupted fit.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,7 @@ PHASES = (
     "clustering",
     "save",
 )
-_phase = mmap.mmap(-1, 1)  # shared with the children
+_phase = mmap.mmap(-1, 1)  # shared with child processes
 
 
 def cases(batch: int) -> Iterator[tuple[str, Callable[[Path], str]]]:
@@ -50,13 +52,13 @@ def cases(batch: int) -> Iterator[tuple[str, Callable[[Path], str]]]:
 
 
 def warm() -> None:
-    """Load, before processes are forked, what the first fit of a process loads."""
+    """Make first fits, which load libraries, before processes are forked."""
     for method in METHOD:
         small(METHODS[method], SIZES).fit(blobs(40))
 
 
 def case(seed: int, place: Path) -> str:
-    """Kill, resume, compare."""
+    """Kill a fit, resume it, and compare the result."""
     rng = np.random.default_rng([1, seed])
     method, typed = METHOD[seed % len(METHOD)], bool(seed // len(METHOD) % 2)
     work = partial(fit_typed if typed else fit_called, method)
@@ -79,7 +81,7 @@ def case(seed: int, place: Path) -> str:
 
 
 def facts(run: Path) -> tuple[str, str]:
-    """All that a model holds: the digest of its arrays, and the rest; not when and where."""
+    """Contents of a model except times and paths: checksum of its arrays, and the rest."""
     learned = json.loads((run / "model.json").read_text())
     params = [pair for pair in learned["params"]["$dict"] if pair[0] != "checkpoint"]
     rest = [pair for pair in learned["learned"]["$dict"] if pair[0] != "history_"]
@@ -88,7 +90,7 @@ def facts(run: Path) -> tuple[str, str]:
 
 @cache
 def uninterrupted(method: str, typed: bool) -> tuple[Any, dict[int, float]]:
-    """What a fit that nothing ends leaves, and how long its phases take."""
+    """Result of an uninterrupted fit, and the seconds of its phases."""
     import tempfile
 
     with tempfile.TemporaryDirectory() as place:
@@ -117,7 +119,7 @@ def _data() -> bytes:
 
 
 def fit_called(method: str, place: Path) -> None:
-    """In Python; the checkpoint goes when fit returns, before the model is saved."""
+    """Fit in Python, where the checkpoint is deleted before the model is saved."""
     with np.load(place / "d.npz") as file:
         X = dict(file)
     model = small(METHODS[method], SIZES, checkpoint=str(place / "checkpoint"))
@@ -125,9 +127,9 @@ def fit_called(method: str, place: Path) -> None:
 
 
 def fit_typed(method: str, place: Path) -> None:
-    """On the command line, where it is kept until the run is published."""
+    """Fit on the command line, where the checkpoint is kept until the run is published."""
     model = small(METHODS[method], SIZES)
-    skipped = ("n_clusters", "random_state")  # options of their own, or their defaults
+    skipped = ("n_clusters", "random_state")  # separate options, or defaults
     settings = [f"{k}={v}" for k, v in SIZES.items() if hasattr(model, k) and k not in skipped]
     words = [word for pair in settings for word in ("--set", pair)]
     fit = ["fit", place / "d.npz", "-o", place / "run", "--method", method, "--clusters", "3"]
@@ -135,7 +137,7 @@ def fit_typed(method: str, place: Path) -> None:
 
 
 def _start(work: Callable[[], Any]) -> int:
-    """A child that does the work and says in which phase it is."""
+    """Start a child process that does the work and announces its phase."""
     _phase[0] = 0
     child = os.fork()
     if child:
@@ -150,7 +152,7 @@ def _start(work: Callable[[], Any]) -> int:
 
 
 def _announce() -> None:
-    """In the child: every phase sets its number."""
+    """Make every phase set its number; called in the child process."""
     trainings = 0
 
     def learn(self: Any, *args: Any) -> None:
@@ -178,7 +180,7 @@ def _announce() -> None:
 
 
 def _killed(work: Callable[[], Any], at: int, after: float) -> str:
-    """Do the work and kill it so many seconds into a phase; the phase it was in, or ''."""
+    """Kill the work some seconds into a phase; return the phase reached, or "" if it ended."""
     child = _start(work)
     with suppress(ChildProcessError):
         while _phase[0] < at:

@@ -1,4 +1,4 @@
-"""Odd data in files: read in Python, and through the command line in this process."""
+"""Odd data in files, read in Python and by the command line in this process."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from vedute_bench.soak.watching import refused, watched
 
 ENDINGS = ("folder", "folder", "npz", "csv", "mat", "parquet", "npy")
 MISTAKES = (ValueError, TypeError, OSError, ImportError)
-_pages.measure = lambda *_: None  # its own process is not what this is about
+_pages.measure = lambda *_: None  # it starts a process, which is not tested here
 
 
 def write(rng: Generator, place: Path) -> str:
-    """Some data in a file or folder; its name."""
+    """Write random data to a file or folder; return its name."""
     X = inputs.arrays(rng)
     kind = pick(rng, ENDINGS)
     if kind == "folder":
@@ -44,7 +44,7 @@ def _plain(x: Any) -> Any:
 
 
 def _folder(rng: Generator, path: Path, X: list[Any]) -> None:
-    """One file a view, of text mostly; images now and then."""
+    """Write one file per view, usually text, sometimes images."""
     path.mkdir()
     index = inputs.ids(rng, len(X[0]))
     for v, x in enumerate(X):
@@ -129,7 +129,7 @@ def _table(rng: Generator, path: Path, X: list[Any]) -> None:
 
 
 def written(rng: Generator, place: Path) -> str | None:
-    """The same; None where the library that writes it refuses."""
+    """Write random data; None if the library that writes it refuses."""
     try:
         return write(rng, place)
     except Exception:
@@ -141,7 +141,7 @@ def options(source: str) -> list[str]:
 
 
 def reading(rng: Generator, place: Path) -> str:
-    """`vedute.io.read`, and a fit of what was read."""
+    """Read data by `vedute.io.read`, and fit on them."""
     source = written(rng, place)
     if source is None:
         return "not written"
@@ -172,41 +172,41 @@ def reading(rng: Generator, place: Path) -> str:
 
 @contextmanager
 def errors() -> Any:
-    """The errors that the command line turned into sentences."""
-    found: list[Exception] = []
+    """Collect the errors that the command line turns into sentences."""
+    raised: list[Exception] = []
     real: Callable[[Exception], tuple[str, int]] = cli.answer
 
     def answer(error: Exception) -> tuple[str, int]:
-        found.append(error)
+        raised.append(error)
         return real(error)
 
     cli.answer = answer
     try:
-        yield found
+        yield raised
     finally:
         cli.answer = real
 
 
 def command(*words: Any) -> int:
-    """Run a command: it ends well, or with one sentence and exit code 2 or 3."""
-    with errors() as found:
+    """Run a command: it succeeds, or ends with one sentence and exit code 2 or 3."""
+    with errors() as raised:
         result = vedute_(*words)
     text = result.stderr.strip()
-    told = f"{words[0]} ended with {result.exit_code}: {text[-300:]}"
-    assert "Traceback" not in result.output + text, told
+    message = f"{words[0]} ended with {result.exit_code}: {text[-300:]}"
+    assert "Traceback" not in result.output + text, message
     if result.exit_code == 0:
         return 0
-    assert result.exit_code in (2, 3), f"{told} {result.exception!r}"
-    assert "this is a bug" not in text, told
-    for error in found:
+    assert result.exit_code in (2, 3), f"{message} {result.exception!r}"
+    assert "this is a bug" not in text, message
+    for error in raised:
         refused(error, (*MISTAKES, KeyError))
         *_, last = (line for line in text.splitlines() if not line.startswith("  - "))
-        assert last.startswith("vedute: "), told  # the problems of all files follow
+        assert last.startswith("vedute: "), message  # the problems of all files follow
     return int(result.exit_code)
 
 
 def commands(rng: Generator, place: Path) -> str:
-    """fit, and what is done with a run."""
+    """Run `vedute fit` and the commands that use its run."""
     source = written(rng, place)
     if source is None:
         return "not written"
@@ -235,7 +235,7 @@ def commands(rng: Generator, place: Path) -> str:
 
 
 def _compare(place: Path, source: str, out: str) -> None:
-    """What was written has everything, and what was there as it was."""
+    """Check that the output is complete and keeps observed entries."""
     spec, column = io.read_spec(place / "views.toml") if options(source) else (None, None)
     before = io.enter(io.read(place / source, io.Reading(spec, column))).views
     how = io.Reading(spec, column) if Path(out).suffix == Path(source).suffix else io.Reading()

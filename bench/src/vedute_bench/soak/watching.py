@@ -1,4 +1,4 @@
-"""What a case may do and may not: files, processes, errors."""
+"""Restrictions of a case: the files it writes, the processes it starts, the errors it raises."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ SRC = str(Path(vedute.__file__).parent)
 WRITING = os.O_WRONLY | os.O_RDWR
 CHANGES = ("os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.link", "os.symlink", "os.truncate")
 EXECUTES = ("pickle.find_class", "os.system", "os.exec", "os.posix_spawn", "subprocess.Popen")
-SECONDS, BYTES = 60, 4 * 2**30  # of a process that is left alone with a damaged file
+SECONDS, BYTES = 60, 4 * 2**30  # limits of a process that reads a damaged file
 
-_place: str | None = None  # where files may be written, while a case is watched
-_seen: list[str] = []
+_place: str | None = None  # folder in which a watched case may write files
+_violations: list[str] = []
 
 
 def _hook(event: str, args: tuple[Any, ...]) -> None:
     if _place is None:
         return
     if event in EXECUTES:
-        _seen.append(f"{event} {args[:2]}")
+        _violations.append(f"{event} {args[:2]}")
     elif event == "open" and isinstance(args[0], (str, bytes, os.PathLike)):
         if args[2] & WRITING:
-            _inside(event, args[0])
+            _check_path(event, args[0])
     elif event in CHANGES:
         paths = [a for a in args if isinstance(a, (str, bytes, os.PathLike))]
         if not any(isinstance(a, int) and a > 2 for a in args):  # relative to an open folder
             for path in paths[: 2 if event == "os.rename" else 1]:
-                _inside(event, path)
+                _check_path(event, path)
 
 
-def _inside(event: str, path: Any) -> None:
+def _check_path(event: str, path: Any) -> None:
     real = os.path.realpath(Path(os.fsdecode(path)).parent)
     if not f"{real}/".startswith(f"{_place}/") and os.fsdecode(path) != os.devnull:
-        _seen.append(f"{event} {os.fsdecode(path)}")
+        _violations.append(f"{event} {os.fsdecode(path)}")
 
 
 sys.addaudithook(_hook)
@@ -51,33 +51,33 @@ sys.addaudithook(_hook)
 
 @contextmanager
 def watched(place: Path) -> Iterator[None]:
-    """Inside, files are written below `place` only, and nothing is executed."""
+    """Assert that files are written only below `place`, and that nothing is executed."""
     global _place
-    _seen.clear()
+    _violations.clear()
     _place = os.path.realpath(place)
     try:
         yield
     finally:
         _place = None
-    assert not _seen, f"outside: {'; '.join(_seen[:3])}"
+    assert not _violations, f"outside: {'; '.join(_violations[:3])}"
 
 
 def refused(error: Exception, kinds: tuple[type[Exception], ...] = (ValueError, TypeError)) -> str:
-    """The word for a refusal; it must be one sentence of ours."""
+    """Check that a refusal is one sentence of vedute, and return its outcome."""
     text = str(error) if isinstance(error, OSError) else str(error.args[0]) if error.args else ""
     at = traceback.extract_tb(error.__traceback__)
-    what = (
-        f"{type(error).__name__}: {text[:200]!r} at {' < '.join(_place_of(f) for f in at[:-4:-1])}"
-    )
-    assert isinstance(error, kinds), what
-    assert text.strip(), what
-    assert "Traceback" not in text, what
-    listed = type(error).__name__ == "ProblemsError"  # a line for each problem of all files
-    assert listed or len(text.replace("a\nb", "a b").splitlines()) == 1, what  # a name that X has
+    places = " < ".join(_place_of(f) for f in at[:-4:-1])
+    message = f"{type(error).__name__}: {text[:200]!r} at {places}"
+    assert isinstance(error, kinds), message
+    assert text.strip(), message
+    assert "Traceback" not in text, message
+    listed = type(error).__name__ == "ProblemsError"  # one line per problem of all files
+    n_lines = len(text.replace("a\nb", "a b").splitlines())  # some names contain a newline
+    assert listed or n_lines == 1, message
     of_system = isinstance(error, OSError) and error.errno is not None
-    through_pandas = "VEDUTE_MAX_BYTES" in text  # which reads our stream
+    through_pandas = "VEDUTE_MAX_BYTES" in text  # pandas reads our stream
     ours = at[-1].filename.startswith(SRC) or of_system or through_pandas
-    assert ours, f"not of ours: {what}"
+    assert ours, f"not raised by vedute: {message}"
     return "refused"
 
 
@@ -85,8 +85,10 @@ def _place_of(frame: traceback.FrameSummary) -> str:
     return f"{'/'.join(Path(frame.filename).parts[-2:])}:{frame.lineno}"
 
 
-def apart(work: Callable[[], Any], seconds: float = SECONDS, memory: int | None = BYTES) -> Any:
-    """What `work` returns or raises, in a process of its own with little memory and time."""
+def in_subprocess(
+    work: Callable[[], Any], seconds: float = SECONDS, memory: int | None = BYTES
+) -> Any:
+    """Do the work in a forked process with limited time and memory; return or raise its result."""
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
@@ -112,11 +114,8 @@ def _answer(work: Callable[[], Any], writing: int, seconds: float, memory: int |
     try:
         answer = work(), None
     except BaseException as error:
-        answer = None, str(error) if isinstance(error, AssertionError) else _told(error)
+        text = " ".join(traceback.format_exception(error)[-3:])
+        answer = None, str(error) if isinstance(error, AssertionError) else text
     with os.fdopen(writing, "wb") as file:
         file.write(pickle.dumps(answer))
     os._exit(0)
-
-
-def _told(error: BaseException) -> str:
-    return " ".join(traceback.format_exception(error)[-3:])

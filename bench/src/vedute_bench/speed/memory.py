@@ -1,7 +1,9 @@
 """Memory of a fit by the number of rows, and memory of MVP's verbs.
 
     python -m vedute_bench.speed.memory                 fits; records in bench/results/memory
+
     python -m vedute_bench.speed.memory --verbs ROWS    verbs of MVP on ROWS rows
+
     python -m vedute_bench.speed.memory --table         the tables in docs/costs.md
 
 The data are three views of 50 numbers, half of the rows incomplete. Every fit has a separate

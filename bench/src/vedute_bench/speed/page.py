@@ -3,9 +3,9 @@
     python -m vedute_bench.speed.page [samples]        (needs Chromium)
 
 The data have six views of 40 features, a third of the views missing, and ten clusters; the method
-is the low-rank fill. The script prints one line of JSON: seconds to measure and to write the page,
-its MB, seconds to load it in headless Chromium (median of five), and milliseconds from a typed
-letter to the new list (maximum of twelve searches).
+is the low-rank fill. The script prints one line of JSON. It has the seconds to measure and to write
+the page, its MB, and the seconds to load it in headless Chromium (median of five). The time of a
+search is the milliseconds from a typed letter to the new list (maximum of twelve).
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
 
 Each method runs in a separate process, which prints the increase of its peak resident memory over
 Python with torch (Linux, ru_maxrss). The first increase is that of the library after a small fit,
-the others are those of each verb, data included. `impute` fills in the sparse view of half as many
-samples, which all lack it. --dense passes the same numbers as an array, for comparison.
+the others are those of each verb, data included. The samples of `impute` are half as many, and all
+lack the sparse view. With --dense, the same numbers are passed as an array, for comparison.
 """
 
 from __future__ import annotations

@@ -4,14 +4,14 @@
     python -m vedute_bench.speed.store --table       the table in docs/scale.md
 
 The data are three views of 50 numbers in .npy files, made in blocks; every view is missing in a
-quarter of the rows. `convert`, `fit` (MVP with its default number of steps) and `impute` run
-sequentially, each in a separate process with one thread. `fit` skips the measurements for the page,
-which another process makes.
+quarter of the rows. The commands `convert`, `fit` (MVP with its default number of steps) and
+`impute` run sequentially, each in a separate process with one thread. The measurements for the page
+are left out of `fit`, since another process makes them.
 
 Seconds are CPU time, so that other load does not count. Memory is the peak resident memory (Linux),
-including Python, torch and memory-mapped pages. `store` is the size of the float32 values. `train`
-is the number of samples per second in training, from the store and from memory (up to 10^6 rows):
-the maximum of TRIES alternating trials, by wall time.
+including Python, torch and memory-mapped pages. The size of the float32 values is `store`. The
+number of samples per second in training is `train`, from the store and from memory (up to 10^6
+rows): the maximum of TRIES alternating trials, by wall time.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def one(words: str) -> None:
     from vedute.cli import app
     from vedute.commands import _pages
 
-    _pages.measure = lambda run, source: None  # measurements for the page
+    _pages.measure = lambda *_: None  # measurements for the page
     app(words.split(), standalone_mode=False)
     used = resource.getrusage(resource.RUSAGE_SELF)
     print(json.dumps({"seconds": used.ru_utime + used.ru_stime, "mib": peak()}))

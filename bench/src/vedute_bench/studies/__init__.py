@@ -43,9 +43,11 @@ Values of pair:
 
     "redraw"                The pair is chosen by labels, with a mask per pair, as in papers.
 
-"restrict" and "redraw" choose a pair once per dataset and rate: every pair is run with the seed
-`pair_seed`, and other seeds are run with the best pair. paper.toml and references.toml are not
-studies: they have the published numbers for clusters and images.
+The last two choose a pair once per dataset and rate: every pair is run with the seed `pair_seed`,
+and other seeds are run with the best pair.
+
+The files paper.toml and references.toml are not studies. They have the published numbers for
+clusters and images.
 """
 
 from __future__ import annotations

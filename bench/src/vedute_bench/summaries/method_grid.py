@@ -35,9 +35,10 @@ LETTER = 11  # pixels of a letter in a name
 class Shown(NamedTuple):
     """Images inferred by one method.
 
-    images (B, 1 + L, C, H, W) of bytes: the given view, then all views inferred from it; wrong
-    (B, 1 + L): images that a judge rejects; truth (B, L, C, H, W); classes (B,); names (L,) of the
-    views, and the name of the given one.
+    - images: Bytes (B, 1 + L, C, H, W), the given view and then all views inferred from it.
+    - wrong: Flags (B, 1 + L) of images that a judge rejects.
+    - truth, classes: The true images (B, L, C, H, W) and classes (B,).
+    - names, given: Names (L,) of the views, and the name of the given one.
     """
 
     images: Bytes
