@@ -123,8 +123,8 @@ class PaperModel(MVPModel):
             if prior != self.hp.permutation:
                 z1 = self._exchanged(z0, sources, prior)
                 w1 = self.rows(z1).map(sources.spread)
-            apart = divergence("eq2" if warm else self.variant.objective, self.hp.divergence)
-            return sources.spread(apart(z0, z1).sum(1)), apart(w0, w1)
+            distance = divergence("eq2" if warm else self.variant.objective, self.hp.divergence)
+            return sources.spread(distance(z0, z1).sum(1)), distance(w0, w1)
         tables = self._compared(original, permuted, warm)
         if prior == "joint" and fused is not None:
             terms = [self._from_product(sources, table, fused) for table in tables]

@@ -172,10 +172,10 @@ def _patterns(
     return {k: requested or v for k, v in defaults.items()}
 
 
-def _entries(study: Study, wanted: Sequence[str]) -> Sequence[Entry]:
+def _entries(study: Study, requested: Sequence[str]) -> Sequence[Entry]:
     """Find the study's entries by label or method; other methods run with their defaults."""
     chosen: list[Entry] = []
-    for word in wanted:
+    for word in requested:
         of_label = [e for e in study.entries if e.label == word]
         of_method = [e for e in study.entries if e.method == word]
         if word == "all":

@@ -54,8 +54,8 @@ class Result(NamedTuple):
         for given, ssim in self.ssim.items():
             scored = f"SSIM {ssim:.3f}, a side's mean image {self.mean_ssim[given]:.3f}"
             console.print(f"inferred from {given} of 5 sides: {scored}")
-        what = "each object from its last side alone; below, the truth"
-        console.print(f"In {out}: inferred.png ({what})")
+        caption = "each object from its last side alone; below, the truth"
+        console.print(f"In {out}: inferred.png ({caption})")
 
 
 def run(folder: Path, seed: int) -> Result:

@@ -71,9 +71,9 @@ def run(
         raise ValueError(f"RECORDS must end in .jsonl, got {out}")
     if engine is not None and gpu_jobs is not None:
         raise ValueError("--gpu-jobs is for GPUs of this machine; an engine has workers of its own")
-    wanted = _bench.choose(study, methods, datasets, rates, seeds, protocols)
-    wanted, overrides = _bench.check(wanted, _settings.parse(settings or []))
-    work = _bench.Work(wanted, overrides, out, retry)
+    chosen = _bench.choose(study, methods, datasets, rates, seeds, protocols)
+    chosen, overrides = _bench.check(chosen, _settings.parse(settings or []))
+    work = _bench.Work(chosen, overrides, out, retry)
     with _engine.running(engine, scheduler, jobs):
         return _all(work, jobs, gpu_jobs)
 

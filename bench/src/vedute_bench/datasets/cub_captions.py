@@ -115,11 +115,11 @@ def _species(home: Path, split: str) -> list[str]:
 
 def _home() -> Path:
     """Folder with the photographs, captions and lists."""
-    wanted = ("CUB_200_2011/images", "text_c10", *LISTS.values())
+    required = ("CUB_200_2011/images", "text_c10", *LISTS.values())
     for home in (folder() / "cub_captions", folder()):
-        if all((home / part).exists() for part in wanted):
+        if all((home / part).exists() for part in required):
             return home
-    absent = next(part for part in wanted if not (home / part).exists())
+    absent = next(part for part in required if not (home / part).exists())
     raise FileNotFoundError(
         f"{absent} is not in {home}; fetch the photographs (CUB_200_2011) and the captions of Reed "
         "et al. (text_c10, with trainvalclasses.txt and testclasses.txt) and put them there, or "

@@ -134,8 +134,8 @@ def main(words: list[str] | None = None) -> None:
     options = parser.parse_args(words)
     FILE.parent.mkdir(exist_ok=True)
     done = {(r["dataset"], r["label"], r["seed"]) for r in recorded(FILE)}
-    wanted = product(map(int, options.seeds.split(",")), options.datasets.split(","), PARTS)
-    for seed, dataset, label in wanted:
+    requested = product(map(int, options.seeds.split(",")), options.datasets.split(","), PARTS)
+    for seed, dataset, label in requested:
         if (dataset, label, seed) not in done:
             records.append(FILE, measure(dataset, label, seed))
             print(dataset, label, seed, flush=True)

@@ -87,15 +87,15 @@ class Latents(NamedTuple):
 
 def numbers(latents: Latents, y: Array) -> dict[str, float]:
     z, L = latents.z, latents.z.shape[1]
-    own = z[:, range(L), range(L)]  # (n, L, D)
+    own_latents = z[:, range(L), range(L)]  # (n, L, D)
     others = ~np.eye(L, dtype=bool)
     points, source, target = latents.points()
     w, w_source = latents.consensuses()
     kmeans = KMeans(len(np.unique(y)), n_init=10, random_state=SEED)
     clusters = kmeans.fit_predict(latents.w.mean(1))
     return {
-        "predicted": float(_distance(z, own[:, None])[:, others].mean()),
-        "identity": float(_distance(z, own[:, :, None])[:, others].mean()),
+        "predicted": float(_distance(z, own_latents[:, None])[:, others].mean()),
+        "identity": float(_distance(z, own_latents[:, :, None])[:, others].mean()),
         "by_target": _silhouette(points, target),
         "by_source": _silhouette(points, source),
         "consensus": _silhouette(w, w_source),

@@ -31,8 +31,8 @@ def sheet(
     tiles = _framed(large, bad, gap)  # (rows, columns, height, width, 3)
     strips = [tiles[:, :lead], tiles[:, lead:]] if 0 < lead < columns else [tiles]
     blocks = [t.transpose(0, 2, 1, 3, 4).reshape(rows * t.shape[2], -1, 3) for t in strips]
-    apart = np.full((len(blocks[0]), 3 * gap, 3), WHITE, np.uint8)
-    whole = blocks[0] if len(blocks) == 1 else np.hstack([blocks[0], apart, blocks[1]])
+    separator = np.full((len(blocks[0]), 3 * gap, 3), WHITE, np.uint8)
+    whole = blocks[0] if len(blocks) == 1 else np.hstack([blocks[0], separator, blocks[1]])
     return np.pad(whole, ((gap, gap), (gap, gap), (0, 0)), constant_values=255)
 
 

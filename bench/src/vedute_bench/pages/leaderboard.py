@@ -101,11 +101,12 @@ def _protocols() -> str:
 
 def _filled(text: str, ours: Summary) -> str:
     """Replace placeholders in the text with numbers from our records."""
-    mine = {k: [ours.cell("mvp (paper)", "handwritten", rate, k) for rate in RATES] for k in STARTS}
-    paper = entries()[0].cells("handwritten")
+    label, dataset = "mvp (paper)", "handwritten"
+    accuracies = {k: [ours.cell(label, dataset, rate, k) for rate in RATES] for k in STARTS}
+    paper = entries()[0].cells(dataset)
     cohorts = Summary.of(records.read(RESULTS / "cohorts" / "records.jsonl"))
     chain = cohorts.cell("mvp", "handwritten", "chain 1", "acc")
-    numbers = {k: f"{_mean(cells):.1f}" for k, cells in mine.items()}
+    numbers = {k: f"{_mean(cells):.1f}" for k, cells in accuracies.items()}
     numbers["published"] = f"{_mean(paper):.1f}"
     numbers["chain"] = f"{_mean([chain]):.1f}"
     for name, number in numbers.items():

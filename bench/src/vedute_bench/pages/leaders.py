@@ -97,13 +97,13 @@ def first_page() -> str:
         summary = runs(dataset)
         labels = [MVP, *(_best(summary, dataset, offered) for offered in OTHERS.values())]
         for score, (head, digits) in SHOWN.items():
-            mine, others = [f"MVP, {dataset}: {head}"], [", ".join(OTHERS)]
+            first_row, others = [f"MVP, {dataset}: {head}"], [", ".join(OTHERS)]
             for n in range(1, 5):
                 cells = (summary.cell(k, dataset, RATE, f"{score}_{n}") for k in labels)
                 first, *rest = _bold([f"{c.mean:.{digits}f}".lstrip("0") for c in cells if c])
-                mine.append(first)
+                first_row.append(first)
                 others.append(", ".join(rest))
-            lines += [f"| {' | '.join(row)} |" for row in (mine, others)]
+            lines += [f"| {' | '.join(row)} |" for row in (first_row, others)]
     return "\n".join(lines) + "\n"
 
 

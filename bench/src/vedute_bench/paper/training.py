@@ -251,14 +251,14 @@ def _moved(dataset: str, first: Mapping[str, float], last: Mapping[str, float]) 
         "classes part": ("nmi", last["nmi"] > first["nmi"], 1),
         "maps are not the identity": ("identity", last["identity"] > 0.1, 0),
     }
-    said, held = [], []
+    texts, held = [], []
     for claim, (k, holds, sign) in claims.items():
         learned = sign * (last[k] - first[k]) >= 0
         start, end = "" if holds else "not that ", "" if learned or not holds else " from the start"
-        said.append(f"{start}{claim}{end} (`{k}` {first[k]:.2f} to {last[k]:.2f})")
+        texts.append(f"{start}{claim}{end} (`{k}` {first[k]:.2f} to {last[k]:.2f})")
         held.append(holds and learned)
     word = "Reproduced" if all(held) else "Partly reproduced" if any(held) else "Not reproduced"
-    return f"{word} on {dataset}: {'; '.join(said)}."
+    return f"{word} on {dataset}: {'; '.join(texts)}."
 
 
 EXHIBITS = (curves, convergence, prior, complexity, dynamics)

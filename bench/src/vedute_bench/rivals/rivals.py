@@ -123,10 +123,10 @@ def is_current(record: RunRecord, any_code: bool = False) -> bool:
     """Whether a record has the current data, settings and code."""
     if record["method"] not in [*methods.available(), *rival_imputers.RIVALS]:
         return False
-    wanted = current_facts(record["method"], record["dataset"])
-    compared = [k for k in wanted if wanted[k] is not None and not (any_code and k == "code")]
-    known = {**record, "settings": wanted["settings"] | record["settings"]}
-    return all(known.get(k) == wanted[k] for k in compared)
+    current = current_facts(record["method"], record["dataset"])
+    compared = [k for k in current if current[k] is not None and not (any_code and k == "code")]
+    known = {**record, "settings": current["settings"] | record["settings"]}
+    return all(known.get(k) == current[k] for k in compared)
 
 
 def is_settled(record: RunRecord, limit: float, retry: bool) -> bool:

@@ -42,12 +42,12 @@ def deaths(records: Path, key: str) -> int:
 
 def take(records: Path, key: str) -> str:
     """Claim a free run; return the identifier of the claim for `is_mine`."""
-    mine, path = uuid4().hex, _path(records, key)
-    holder = {"claim": mine, "pid": os.getpid(), "host": _host(), "time": time.time()}
+    claim, path = uuid4().hex, _path(records, key)
+    holder = {"claim": claim, "pid": os.getpid(), "host": _host(), "time": time.time()}
     holder |= {"deaths": deaths(records, key)}
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps(holder), encoding="utf-8")
-    return mine
+    return claim
 
 
 def is_mine(records: Path, key: str, claim: str) -> bool:

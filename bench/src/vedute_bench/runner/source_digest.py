@@ -37,8 +37,8 @@ def of_method(name: str) -> str:
 def of_function(function: str, file: Path, others: tuple[str, ...]) -> str:
     """Checksum of a function's file without the functions `others`."""
     tree = ast.parse(file.read_text(encoding="utf-8"))
-    apart = set(others) - {function}
-    tree.body = [s for s in tree.body if getattr(s, "name", None) not in apart]
+    excluded = set(others) - {function}
+    tree.body = [s for s in tree.body if getattr(s, "name", None) not in excluded]
     return _short(dump(tree))
 
 

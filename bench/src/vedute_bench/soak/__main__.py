@@ -91,8 +91,8 @@ def _soak(part: str, options: argparse.Namespace, done: set[int]) -> int:
 
     module: Any = import_module(f"vedute_bench.soak.{part}")
     getattr(module, "warm", lambda: None)()
-    first, every = map(int, options.share.split("/"))
-    batches = module.QUICK if options.quick else range(first, module.BATCHES, every)
+    first, stride = map(int, options.share.split("/"))
+    batches = module.QUICK if options.quick else range(first, module.BATCHES, stride)
     until = time.monotonic() + QUICK / len(options.parts) if options.quick else None
     failures = 0
     for batch in batches:
@@ -135,11 +135,11 @@ def _batch(cases: Iterable[tuple[str, Any]], until: float | None) -> dict[str, A
 
 def _repeat(name: str) -> None:
     """Repeat one case, with its traceback."""
-    part, _, wanted = name.partition("/")
+    part, _, requested = name.partition("/")
     module: Any = import_module(f"vedute_bench.soak.{part}")
     for batch in range(module.BATCHES):
         for known, case in islice(module.cases(batch), MOST_CASES):
-            if known == wanted:
+            if known == requested:
                 with tempfile.TemporaryDirectory() as place:
                     os.chdir(place)
                     return print(case(Path(place)))

@@ -31,12 +31,12 @@ def agreement(job: Job, slow: SlowMVP) -> tuple[str, float]:
     batch = job.data[job.rows()].floating()
     try:
         ours, theirs = _same_noise(job.model, slow, batch)
-        how = "same noise"
+        comparison = "same noise"
     except (AttributeError, StopIteration, RuntimeError):  # the draws of the code have changed
         ours, theirs = (_expected(m, batch) for m in (job.model, slow))
-        how = "mean of 64 draws"
+        comparison = "mean of 64 draws"
     torch.set_float32_matmul_precision(precision)
-    return how, max(abs(ours[k] - theirs[k]) / max(abs(theirs[k]), 1e-9) for k in theirs)
+    return comparison, max(abs(ours[k] - theirs[k]) / max(abs(theirs[k]), 1e-9) for k in theirs)
 
 
 @torch.no_grad()

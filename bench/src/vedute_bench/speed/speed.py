@@ -111,7 +111,7 @@ def _against_reference(options: Namespace, views: Views, settings: dict[str, Any
     job = Job.of(views, device, settings)
     rate = stopwatch.gemm_rate(device, budget, job.bf16)
     slow, memory = reference.SlowMVP.of(job.model), PeakMemory(device)
-    how, difference = reference.agreement(job, slow)
+    comparison, difference = reference.agreement(job, slow)
     ours = job.step_ms(job.step(), budget)
     peak = memory.read()
     theirs = job.step_ms(job.step(slow, capture=False), budget)
@@ -125,7 +125,7 @@ def _against_reference(options: Namespace, views: Views, settings: dict[str, Any
         "reference_ms": theirs,
         "ratio": theirs / ours,
         "loss_difference": difference,
-        "compared": how,
+        "compared": comparison,
         "gflop": flops / 1e9,
         "peak_tflops": rate / 1e12,
         "floor_ms": 1e3 * flops / rate,
