@@ -132,7 +132,7 @@ def figure(rows: Sequence[MethodScores]) -> Figure:
         ax.set(xlabel=unit)
         ax.set_xlim(left=0)
         if dots:
-            plots.legend_above(ax)
+            plots.legend(ax, above=True)
     axes[0].axvline(1.0, **plots.DASHED)
     return drawn
 
