@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from vedute.data.views import Views
 from vedute.datasets import _files
-from vedute.io import images
+from vedute.io import arrays
 from vedute.io.contents import errors_as
 
 Bytes = NDArray[np.uint8]
@@ -194,7 +194,7 @@ def _published(folder: Path) -> Part:
 
 def _from_files(folder: Path) -> Part:
     """Read <i>.<digit>.png: files of the same name are one sample."""
-    keyed = [images.read(folder / name) for name in NAMES]
+    keyed = [arrays.read_images(folder / name) for name in NAMES]
     ids = keyed[0].known()
     x = []
     for name, view in zip(NAMES, keyed, strict=True):

@@ -67,17 +67,18 @@ THOUSANDS = r"[+-]?[1-9][0-9]{0,2}(?:,[0-9]{3})+"  # a number with thousands sep
 
 def raw(path: Path, how: Reading) -> pd.DataFrame:
     """Read columns as they are parsed; the index is ids, as text."""
-    frame = next(chunks(path, how), pd.DataFrame())
-    if not len(frame):
+    frames = [*chunks(path, how)]
+    if not frames or not len(frames[0]):
         raise ValueError(f"{path} has no rows, only a header; leave it out")
+    frame = frames[0]
     index = checked_ids(frame.index.to_series(), path).rename(frame.index.name)
     with noted():
         check_ids(index, path)
     for j, name in enumerate(frame.columns):
         with noted():
             if not name and frame.iloc[:, j].notna().any():
-                at = sniff(path).columns.index("", j)
-                raise ValueError(f"{path}: column {at + 1} has no name; name it in the first line")
+                j += 1 + (j >= id_column(sniff(path).columns, how.id, path))
+                raise ValueError(f"{path}: column {j} has no name; name it in the first line")
     frame = frame.set_axis(index)
     return frame if frame.columns.all() else frame.loc[:, frame.columns != ""]
 
@@ -266,7 +267,7 @@ def _parser(path: Path, d: Dialect, **options: Any) -> Iterator[Any]:
             limits.unpacked(path) if packed else nullcontext(literal(path)) as content,
         ):
             warnings.simplefilter("error", pd.errors.ParserWarning)
-            options |= {"sep": d.separator, "encoding": d.encoding, "names": range(width)}
+            options |= {"sep": d.separator, "encoding": d.encoding, "names": list(range(width))}
             with pd.read_csv(content, **PARSING, **options) as parts:
                 yield parts
     except pd.errors.ParserWarning:

@@ -16,10 +16,10 @@ import pandas as pd
 
 from vedute.data.ids import warn_of_look_alikes
 from vedute.data.problems import EnoughError, incomplete, noted
-from vedute.io import contents, csv, images, npy, table
+from vedute.io import arrays, contents, csv, table
+from vedute.io.arrays import Keyed
 from vedute.io.contents import Data, Filled, Reading, Unwanted
 from vedute.io.files import below
-from vedute.io.npy import Keyed
 
 OPTIONS: tuple[str, ...] = ("label", "one_hot", "decimal", "drop")
 FOLDERS = (*table.TABLE_FORMATS, ".npy", ".zarr")  # names of folders that look like views
@@ -34,9 +34,9 @@ def read(path: Path, how: Reading) -> Data:
     for name, file in sources.items():
         with noted():
             if file.is_dir():
-                views[name] = images.read(file)
+                views[name] = arrays.read_images(file)
             elif file.suffix.lower() == ".npy":
-                views[name] = npy.read(file)
+                views[name] = arrays.read_npy(file)
             else:
                 form = table.form(file)
                 cells = form.raw(file, how)
@@ -130,8 +130,8 @@ def _is_view(file: Path) -> bool:
         return False
     if file.is_file():
         return table.ending(file) in (*table.TABLE_FORMATS, ".npy")
-    if images.are_in(file) or table.ending(file) not in FOLDERS:
-        return images.are_in(file)
+    if arrays.has_images(file) or table.ending(file) not in FOLDERS:
+        return arrays.has_images(file)
     if not file.is_dir():
         raise ValueError(f"{file} is a pipe or a device; write the view as a file {READ}")
     raise ValueError(
@@ -182,6 +182,6 @@ def write_view(
             missing = data.views[name].isna().to_numpy() if missing is None else missing
             table.form(source).write(below(out, source.name), source, view, missing, data.how)
     elif source is not None and source.is_dir():
-        images.write(below(out, name), source, view, np.asarray(data.ids).astype(np.str_))
+        arrays.write_images(below(out, name), source, view, np.asarray(data.ids).astype(np.str_))
     else:
-        npy.write(below(out, name, ".npy"), view, data.ids, source)
+        arrays.write_npy(below(out, name, ".npy"), view, data.ids, source)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from vedute import io
-from vedute.io import csv, folder, npy, npz, table
+from vedute.io import arrays, csv, folder, npz, table
 from vedute.io.contents import known_labels
 
 Bools = NDArray[np.bool_]
@@ -52,7 +52,7 @@ def _folder(part: Path, data: io.Data, mask: Bools) -> None:
     ids = np.arange(len(mask)) if data.ids is None else data.ids
     for (name, view), seen in zip(data.views.items(), mask.T, strict=True):
         if data.ids is None:
-            npy.write(io.below(part, name, ".npy"), _hidden(name, view, seen), None)
+            arrays.write_npy(io.below(part, name, ".npy"), _hidden(name, view, seen), None)
         else:
             left, none = view[seen], np.zeros(view[seen].shape, bool)
             folder.write_view(part, name, sources[name], left, replace(data, ids=ids[seen]), none)

@@ -24,8 +24,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from vedute.data import limits
+from vedute.io.arrays import unpickled
 from vedute.io.contents import Array, Data, Filled, Reading, errors_as, no_label
-from vedute.io.npy import unpickled
 
 OPTIONS: tuple[str, ...] = ("label",)
 MAGIC = (b"PK\3\4", b"PK\5\6")  # a zip file, and an empty one

@@ -24,7 +24,7 @@ from vedute.data.ids import warn_of_look_alikes
 from vedute.data.mapped import File, Opened, Scratch, Version
 from vedute.data.rows import Rows, pieces, rounds_too_much, tensors
 from vedute.data.views import Views
-from vedute.io import contents, csv, folder, npy, table
+from vedute.io import arrays, contents, csv, folder, table
 from vedute.io.contents import Reading, Unwanted
 
 STREAMED_BYTES = 2**28  # smaller files are read into memory
@@ -118,7 +118,7 @@ def _array(path: Path) -> Table:
     plain_array = isinstance(a, np.memmap) and a.flags.c_contiguous and 0 not in a.shape
     if not plain_array or a.ndim < 2 or a.dtype.kind not in "biuf" or not a.dtype.isnative:
         raise NotPlainError(f"{path} is no plain array")
-    ids = npy.ids_of(path)
+    ids = arrays.ids_of(path)
     if ids is not None and len(ids) != len(a):
         raise NotPlainError("ids and rows differ")
     if (a.dtype.kind == "u" and a.dtype.itemsize > 1) or a.dtype == np.float16:
