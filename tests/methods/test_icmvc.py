@@ -259,7 +259,7 @@ def test_the_objective_written_slowly():
     assert (stage.batch_size, stage.steps, stage.capture) == (0, 40, False)
     torch.manual_seed(5)
     terms = stage.loss(batch)
-    h1, h2 = (net(x) for net, x in zip(model.networks(), batch.x, strict=True))
+    h1, h2 = (net(x) for net, x in zip(model.networks, batch.x, strict=True))
     y1, y2, y = (model.head(h).softmax(1) for h in (h1, h2, model.fuse(h1, h2)))
     balance = sum(math.log(3) + (p.mean(0) * p.mean(0).log()).sum() for p in (y1, y2))
     same(terms["clusters"], 2.0 * (cluster_contrastive(y1, y2, 0.5, "both") + balance))
@@ -342,7 +342,7 @@ def slow_attachment(model, x, seen, batch, symmetric):
     k, h = model.hp.n_neighbors, []
     kept = [batch.x[0], batch.x[1]]
     trained_tables = relations(kept, batch.mask, kept, batch.mask, k, itself=True)
-    for v, net in enumerate(model.networks()):
+    for v, net in enumerate(model.networks):
         u = v if seen[v] else 1 - v
         far = (
             (kept[u].double() - x[u].double()).norm(dim=1).masked_fill(~batch.mask[:, u], torch.inf)

@@ -14,7 +14,6 @@ from torch.nn.functional import normalize
 from vedute.data.views import Context, Views
 from vedute.nn import shards
 from vedute.nn.cuda_streams import parallel_streams
-from vedute.nn.gaussian import Gaussian
 from vedute.nn.likelihoods import NO_CONTEXT, Likelihood, Likelihoods
 
 Rows = slice | Tensor
@@ -102,12 +101,6 @@ def log_student_t(z: Tensor, centers: Tensor) -> Tensor:
 def sharpen(q: Tensor) -> Tensor:
     """Return q^2 normalised per row, (..., K): likely clusters become likelier."""
     return q.square() / q.square().sum(-1, keepdim=True)
-
-
-def mixture_log_joint(z: Tensor, log_weights: Tensor, parts: Gaussian) -> Tensor:
-    """Return log pi_k + log N(z; m_k, s_k): z (..., D), weights (K,), parts (K, D) -> (..., K)."""
-    square = (z.unsqueeze(-2) - parts.mean).square() * torch.exp(-parts.logvar)
-    return log_weights - 0.5 * (square + parts.logvar + math.log(2 * math.pi)).sum(-1)
 
 
 def match_clusters(cost: Tensor) -> Tensor:

@@ -42,11 +42,7 @@ from torch.nn.functional import normalize
 from vedute.data.views import Names, Shapes, Views
 from vedute.estimators.settings import estimator, length, setting
 from vedute.methods.deep.shared import hyperparameters
-from vedute.methods.deep.shared.autoencoders import (
-    ENCODED_ROWS,
-    AutoencoderEstimator,
-    Autoencoders,
-)
+from vedute.methods.deep.shared.autoencoders import ENCODED_ROWS, AutoencoderEstimator, Autoencoders
 from vedute.methods.deep.shared.mixture import mean_seen
 from vedute.nn.coders import mlp
 from vedute.nn.likelihoods import Likelihoods

@@ -44,7 +44,7 @@ from vedute.methods.deep.shared.autoencoders import AutoencoderEstimator, Autoen
 from vedute.nn import gaussian, noise
 from vedute.nn.coders import encode
 from vedute.nn.likelihoods import Likelihoods
-from vedute.nn.losses import mixture_log_joint, view_errors
+from vedute.nn.losses import view_errors
 from vedute.training.loop import batches
 from vedute.training.model import Clusterer, Generative, Stage, Terms
 
@@ -94,7 +94,7 @@ class Mixture(nn.Module):
 
     def log_responsibilities(self, z: Tensor, floor: float = 0.0) -> Tensor:
         """Log responsibilities log p(c | z), (B, D) -> (B, K); `floor` is added to p(c, z)."""
-        joint = mixture_log_joint(z, self.log_weights, self.parts)
+        joint = self.log_weights + gaussian.log_prob(self.parts, z.unsqueeze(-2))
         return (joint if not floor else (joint.exp() + floor).log()).log_softmax(-1)
 
     def sample(self, n: int) -> Tensor:
