@@ -94,9 +94,8 @@ class Encoder(nn.Module):
 
 
 class Decoder(nn.Module):
-    """p(x | z): (..., D) -> (..., *shape), with a linear path beside the nonlinear one if
-    `skip`. Images are decoded as differences from the mean image `center`.
-    """
+    """p(x | z): (..., D) -> (..., *shape), with a linear path beside the nonlinear one if `skip`.
+    Images are decoded as differences from the mean image `center`."""
 
     center: Tensor | None
 

@@ -77,13 +77,8 @@ def image_encoder(
     are a little smaller than those of two would be. Dropout follows the convolutions."""
     plan = PLANS[LARGE if network == AUTO else network]
     sides, channels = _sizes(shape[1], plan)
-    layers: list[nn.Module] = []
-    for a, b in pairwise((shape[0], *channels)):
-        layers += [Conv2d(a, b, 3, stride=2, padding=1), nn.ReLU()]
-    flat, dense = channels[-1] * sides[-1] ** 2, plan.dense or latent_dim
-    layers += [nn.Flatten(), Dropout(dropout)] if dropout else [nn.Flatten()]
-    layers += [_linear(flat, dense), nn.ReLU(), _linear(dense, 2 * latent_dim)]
-    return nn.Sequential(*layers)
+    dense = (channels[-1] * sides[-1] ** 2, plan.dense or latent_dim, 2 * latent_dim)
+    return _encoder(Conv2d, (shape[0], *channels), dense, dropout)
 
 
 def image_decoder(latent_dim: int, shape: Sequence[int], network: str) -> nn.Sequential:
@@ -132,13 +127,9 @@ class TextEncoder(nn.Module):
         length, vocabulary = shape
         self.embedding = nn.Embedding(vocabulary, EMBEDDING)
         sides, channels = _sizes(length, Plan(128, 512, 4, None))
-        layers: list[nn.Module] = []
-        for a, b in pairwise((EMBEDDING, *channels)):
-            layers += [nn.Conv1d(a, b, 3, stride=2, padding=1), nn.ReLU()]
         flat = channels[-1] * sides[-1] if channels else EMBEDDING * length
-        layers += [nn.Flatten(), Dropout(dropout)] if dropout else [nn.Flatten()]
-        layers += [_linear(flat, 256), nn.ReLU(), _linear(256, 2 * latent_dim)]
-        self.net = nn.Sequential(*layers)
+        dense = (flat, 256, 2 * latent_dim)
+        self.net = _encoder(nn.Conv1d, (EMBEDDING, *channels), dense, dropout)
 
     def forward(self, x: Tensor) -> Tensor:
         out: Tensor = self.net(self.embedding(x.long()).transpose(1, 2))
@@ -175,6 +166,18 @@ def _sizes(side: int, plan: Plan) -> tuple[list[int], list[int]]:
         side = -(-side // 2)
         sides.append(side)
     return sides, [min(plan.first * 2**i, plan.most) for i in range(len(sides))]
+
+
+def _encoder(
+    convolution: type[nn.Module], channels: Sequence[int], dense: Sequence[int], dropout: float
+) -> nn.Sequential:
+    """Build convolutions between these channels, and two dense layers of these sizes."""
+    layers: list[nn.Module] = []
+    for a, b in pairwise(channels):
+        layers += [convolution(a, b, 3, stride=2, padding=1), nn.ReLU()]
+    layers += [nn.Flatten(), Dropout(dropout)] if dropout else [nn.Flatten()]
+    flat, inner, out = dense
+    return nn.Sequential(*layers, _linear(flat, inner), nn.ReLU(), _linear(inner, out))
 
 
 def _linear(a: int, b: int) -> nn.Linear:

@@ -15,10 +15,8 @@ from vedute.nn.sources import Sources, take
 
 class Correspondences(nn.Module):
     """All L(L-1) maps f_ij between view latents, for mean and log-variance, as one stacked MLP.
-
     f_ii is the identity. `skip` adds a linear path to the MLP that starts as the identity, so that
-    the latents of untrained views already agree.
-    """
+    the latents of untrained views already agree."""
 
     source: Tensor
     target: Tensor

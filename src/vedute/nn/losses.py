@@ -185,10 +185,8 @@ def whitened(h1: Tensor, h2: Tensor, ridge: float) -> tuple[Tensor, Tensor, Tens
 
 
 def cca_corr(h1: Tensor, h2: Tensor, ridge: float) -> Tensor:
-    """Return the D canonical correlations of h1 and h2 (n, D), descending, in float64.
-
-    Their gradient needs the singular vectors only as a product, so it is finite at ties.
-    """
+    """Return the D canonical correlations of h1 and h2 (n, D), descending, in float64. Their
+    gradient needs the singular vectors only as a product, so it is finite at ties."""
     values: Tensor = torch.linalg.svdvals(whitened(h1, h2, ridge)[0])
     return values
 

@@ -10,11 +10,9 @@ Record = dict[str, Any]
 
 
 def kept(history: Sequence[Record]) -> Record:
-    """Return the record whose weights were kept, the last one if no error was measured.
-
-    Early stopping compares records of watched stages only. Any other stage replaces the weights; a
-    stage with its own measure does so only if it improved.
-    """
+    """Return the record whose weights were kept, the last one if no error was measured. Early
+    stopping compares records of watched stages only. Any other stage replaces the weights; a stage
+    with its own measure does so only if it improved."""
     best = None
     checked = (r for r in history if r["hidden_error"] is not None)
     for record in (r for r in checked if r.get("better", True)):

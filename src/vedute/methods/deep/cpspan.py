@@ -64,11 +64,9 @@ class CPSPAN(AutoencoderEstimator):
         return CPSPANModel(shapes, likelihoods, self, length)
 
     def learns_again(self, rows: int) -> bool:
-        """Always refit: the first fit must not store the hidden views.
-
-        A stored sample whose view is hidden afterwards would be its own donor, so errors of copies
-        can only be measured on views that were never stored.
-        """
+        """Always refit: the first fit must not store the hidden views. A stored sample whose view
+        is hidden afterwards would be its own donor, so errors of copies can only be measured on
+        views that were never stored."""
         return True
 
 
@@ -216,11 +214,9 @@ def released_prototype_alignment(z: Tensor, mask: Tensor, pairs: Tensor) -> Tens
 
 
 def donors(z: Tensor, mask: Tensor, bank: Tensor, bank_mask: Tensor) -> Tensor:
-    """The donor in bank (n, L, D) for each missing view of z (B, L, D): (B, L).
-
-    It is the most similar sample that has the view, the first of equals; -1 if none shares a view
-    with the sample, or if the view is observed. Computed in batches of at most SIMILARITIES.
-    """
+    """The donor in bank (n, L, D) for each missing view of z (B, L, D): (B, L). It is the most
+    similar sample that has the view, the first of equals; -1 if none shares a view with the sample,
+    or if the view is observed. Computed in batches of at most SIMILARITIES."""
     seen, has = mask.double(), bank_mask.double()
     a, b = (normalize(t.double(), dim=-1) for t in (z, bank))
     a, b = (a * seen.unsqueeze(-1)).flatten(1), (b * has.unsqueeze(-1)).flatten(1)

@@ -240,12 +240,9 @@ def relations(
 def released_relations(
     x: Tables, mask: Tensor, others: Tables, others_mask: Tensor, k: int, itself: bool
 ) -> list[Tensor]:
-    """Neighbours as in the released code, ranked by exp(-|x_i - x_j|^2 / 2).
-
-    This underflows to zero far away, and is zero if j lacks the view, so ties are broken
-    arbitrarily; in a row copied from the second view to the first, samples without the second view
-    count as at the origin.
-    """
+    """Neighbours as in the released code, ranked by exp(-|x_i - x_j|^2 / 2). This underflows to
+    zero far away, and is zero if j lacks the view, so ties are broken arbitrarily; in a row copied
+    from the second view to the first, samples without the second view count as at the origin."""
     k, parts = min(k, len(others_mask) - itself), []
     step = max(1, PAIRS_PER_CHUNK // max(len(others_mask), 1))
     for start in range(0, len(mask), step):

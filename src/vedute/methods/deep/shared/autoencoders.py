@@ -51,10 +51,8 @@ class RawEncoder(Encoder):
 
 
 class Autoencoders(nn.Module):
-    """One autoencoder per view, (B, *shape_v) to (B, L, D) and back; missing views give zeros.
-
-    An encoder's first output is the latent; the second is a variance, where a method uses one.
-    """
+    """One autoencoder per view, (B, *shape_v) to (B, L, D) and back; missing views give zeros. An
+    encoder's first output is the latent; the second is a variance, where a method uses one."""
 
     def __init__(
         self, shapes: Shapes, likelihoods: Likelihoods, hidden: Sequence[int], latent_dim: int

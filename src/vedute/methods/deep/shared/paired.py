@@ -105,9 +105,7 @@ class PairDecoder(Generative):
 
 def network(*sizes: int) -> nn.Sequential:
     """Linear layers, each but the last followed by a sigmoid and a batch norm without parameters.
-
-    The batch norm fixes the scale of the outputs, and thus the meaning of the ridge.
-    """
+    The batch norm fixes the scale of the outputs, and thus the meaning of the ridge."""
     layers: list[nn.Module] = []
     for a, b in pairwise(sizes):
         layers += [nn.Linear(a, b), nn.Sigmoid(), nn.BatchNorm1d(b, affine=False)]

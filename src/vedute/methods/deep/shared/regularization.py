@@ -61,10 +61,13 @@ class Regularized(Generative):
         """Store what the model needs of the training data, after the last stage."""
 
     def _adapt_to(self, data: Views) -> None:
-        """Set dropout and the weights of views by the number of samples."""
+        """Set dropout, and weights of views, 1 on average, by the number of samples."""
         hp, few = self.hp, len(data) < FEW_ROWS
         self.few = few
-        self.share.copy_(shares(data, BALANCE[few] if hp.balance is None else hp.balance))
+        power = BALANCE[few] if hp.balance is None else hp.balance
+        if power != 0:
+            rich = effective_dimensions(data) ** power
+            self.share.copy_(rich / rich.mean())
         for module in self._dropouts() if hp.dropout is None else ():
             module.p = DROPOUT[few]
 
@@ -73,10 +76,8 @@ class Regularized(Generative):
             yield self.hp.stage(self.cooldown_loss, length, watch=True, lr=self.hp.lr / 10)
 
     def cooldown_loss(self, batch: Views) -> Terms:
-        """The loss without dropout, which gains precision.
-
-        If dropout was needed, early stopping keeps the weights from before the cool-down.
-        """
+        """The loss without dropout, which gains precision. If dropout was needed, early stopping
+        keeps the weights from before the cool-down."""
         for module in self._dropouts():
             module.eval()
         return self.loss(batch)
@@ -94,14 +95,6 @@ def by_rows(rows: int | None) -> dict[str, float]:
 def first_dropout(dropout: float | None) -> float:
     """The dropout that encoders are built with, before the number of samples is known."""
     return DROPOUT[False] if dropout is None else dropout
-
-
-def shares(data: Views, power: float) -> Tensor:
-    """The weight of each view's error, (L,), 1 on average."""
-    if power == 0:
-        return torch.ones(len(data.x))
-    rich = effective_dimensions(data) ** power
-    return rich / rich.mean()
 
 
 def hide_some(batch: Views, share: float) -> Views:
