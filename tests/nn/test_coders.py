@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
+from negative_binomial import NegativeBinomial
 from torch import nn
 
+from vedute.methods.deep.shared.autoencoders import RawEncoder
 from vedute.nn.coders import Decoder, Encoder, mlp
 from vedute.nn.correspondences import Correspondences, StackedLinear
 from vedute.nn.gaussian import Gaussian
@@ -121,3 +123,11 @@ def test_dropout_reaches_every_kind_of_encoder(shape, kind):
         assert torch.equal(a, b) == (dropout == 0)
         a, b = (encoder.eval()(x).mean for _ in range(2))
         assert torch.equal(a, b)
+
+
+@pytest.mark.parametrize("kind", [Encoder, RawEncoder])
+def test_encoders_see_what_the_likelihood_shows_them(kind):
+    encoder, x = kind((3,), (4,), 2, likelihood=NegativeBinomial((3,))), 10 * torch.rand(5, 3)
+    same = kind((3,), (4,), 2)
+    same.load_state_dict(encoder.state_dict())
+    torch.testing.assert_close(encoder(x).mean, same(x.log1p()).mean)
