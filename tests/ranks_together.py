@@ -61,7 +61,7 @@ def fitted(model):
 
 
 def other_views(rank):
-    """The same masks on every rank, other values."""
+    """Views with equal masks and different values on every rank."""
     X = [np.where(np.isnan(x), x, x + rank) for x in views().arrays()]
     return Views.of(X)
 
@@ -78,7 +78,7 @@ def refused(model, X=None, groups=None):
 
 
 def found():
-    """By name, what a process finds; fits without a seed take that of the first rank."""
+    """Results of a process by name; fits without a seed take that of the first rank."""
     rank = torch.distributed.get_rank()
     known = {name: trained(name) for name in CASES}
     known["mvp fit"] = fitted(small(MVP, 0))

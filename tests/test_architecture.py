@@ -124,7 +124,7 @@ def test_no_import_cycles():
 
 
 def body_lines(node: ast.FunctionDef) -> int:
-    """Of a function, its head and docstring aside."""
+    """Lines of a function without its signature and docstring."""
     docstring = ast.get_docstring(node) is not None
     first = node.body[int(docstring)] if len(node.body) > docstring else node.body[0]
     return (node.end_lineno or 0) - first.lineno + 1

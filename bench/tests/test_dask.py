@@ -1,4 +1,4 @@
-"""On a Dask cluster of two processes: the same as here, and a killed worker costs its run."""
+"""Runs on a Dask cluster of two processes: equal results, and a killed worker loses only its run."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ method = "mean_fill"
 
 @pytest.fixture(scope="module")
 def address():
-    """Of the scheduler."""
+    """Address of the scheduler."""
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, dashboard_address=None
     ) as cluster:

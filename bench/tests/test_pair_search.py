@@ -69,7 +69,7 @@ def read(label=None):
 
 
 def dcca():
-    """As the study has it, with the seed of the search."""
+    """Entry of the study, with the seed of the search."""
     settings = {"hidden": (8,), "steps": 2, "batch_size": 64, "device": "cpu"}
     return DCCA(n_clusters=5, random_state=1, **settings)
 

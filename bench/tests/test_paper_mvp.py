@@ -47,7 +47,7 @@ build = partial(mvp_models.build, cls=PaperMVP)
 @pytest.mark.parametrize("name", [*VARIANTS])
 @pytest.mark.parametrize("sizes", [[(3, 16, 16)], [(4,), (5,)]], ids=["images", "tables"])
 def test_a_variant_is_its_switches(name, sizes):
-    """With those of another one it is that one, but for its name and what settings are."""
+    """A variant with the switches of another one equals it, except for its name and settings."""
     variant, study = MVP(variant=name).switches(sizes), PaperMVP(variant=name)
     assert study.switches(sizes) == variant
     changed = {"linear_paths": not variant.linear_paths, "prior": "standard", "lr_halving": 7}

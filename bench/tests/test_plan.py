@@ -492,7 +492,7 @@ def test_studies_of_the_paper_change_what_they_say(name):
 
 @pytest.mark.parametrize("name", ["mvp-clustering", "clustering"])
 def test_no_row_has_the_epochs_of_reuters_on_reuters1200(name):
-    """Of fifteen times as many samples: the steps would be few."""
+    """Reuters has fifteen times as many samples, so its epochs would give too few steps."""
     paper = [entry for entry in studies.load(name).entries if entry.preset]
     assert paper
     assert all("reuters1200" not in (entry.datasets or ["reuters1200"]) for entry in paper)

@@ -98,7 +98,7 @@ LONG = (
     "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.all)]
 )
 def test_a_signal_to_bench_alone_ends_its_workers_and_their_claims(tmp_path, number):
-    """As `docker stop` or `kill` send it: not to the whole group, as Ctrl-C in a terminal is."""
+    """`docker stop` and `kill` signal one process, unlike Ctrl-C, which signals the whole group."""
     (tmp_path / "tiny.toml").write_text(LONG)
     words = [sys.executable, "-m", "vedute", "bench", "tiny.toml", "--jobs", "2", "-o", str(OUT)]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

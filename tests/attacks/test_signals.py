@@ -34,7 +34,7 @@ FIT = ["fit", "d.npz", "-o", "run", *FEW]
 
 
 class Killed(BaseException):
-    """As if the process were gone: no handler runs for it."""
+    """Simulated death of the process: no handler runs for it."""
 
 
 @pytest.fixture(scope="module")

@@ -47,7 +47,7 @@ def wide():
 
 
 def gone(table):
-    """As an array with NaN for all rows of the wide table."""
+    """Array with all rows of the wide table, NaN where missing."""
     return table.reindex(wide().index).to_numpy()
 
 
@@ -177,7 +177,7 @@ def mudata(path):
 
 
 def is_filled(before, after):
-    """The same tables with the same heads; what was there as it was, in its order, and no hole."""
+    """Check that tables keep their heads, order and observed cells, and have no gaps."""
     if isinstance(before, dict):
         assert list(before) == list(after)
         return all(is_filled(before[k], after[k]) for k in before)

@@ -43,7 +43,7 @@ def levelled():
 
 
 def frames():
-    """As many people have them: other rows in each view, all kinds of columns."""
+    """Typical frames: different rows in each view, all kinds of columns."""
     rng = np.random.default_rng(1)
     ids = [f"s{i}" for i in range(30)]
     colors = pd.Categorical(rng.choice(["r", "g", "b"], 30), categories=["r", "g", "b", "none"])

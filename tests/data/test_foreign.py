@@ -18,7 +18,7 @@ N = 40
 
 
 def columns():
-    """Of two views: every kind of column, with gaps; the second is missing for some rows."""
+    """Columns of two views, of every kind and with gaps; some rows lack the second view."""
     rng = np.random.default_rng(0)
     some = lambda cells: [None if i % 7 == 3 else x for i, x in enumerate(cells)]  # noqa: E731
     a = {
@@ -46,7 +46,7 @@ def polars():
 
 
 def cells(table):
-    """By name, whatever the library."""
+    """Cells by column name, in any library."""
     return table.to_pydict() if isinstance(table, pa.Table) else table.to_dict(as_series=False)
 
 

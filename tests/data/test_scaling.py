@@ -151,7 +151,7 @@ def test_a_bright_ground_does_not_hide_what_images_show():
 
 @pytest.mark.parametrize("word", [*KINDS, "log", "length", "depth"])
 def test_many_rows_are_scaled_block_by_block(monkeypatch, word):
-    """The same numbers, at a large offset, too."""
+    """Scaling in blocks gives equal numbers, also at a large offset."""
     x = np.abs(holed()) + (1e6 if word in KINDS else 0.0)
     whole, views = fit(word, x)
     out = scaling.transform([whole], views)

@@ -183,7 +183,7 @@ def test_reach_is_a_weighted_quantile_by_hand():
 
 
 def test_an_error_is_measured_by_the_noise_of_the_other_instances():
-    """In units of a variance that it is part of, it looks smaller than it is."""
+    """An error looks too small in units of a variance that includes it."""
     x = normal(30, 1)
     n = len(x) + PSEUDO
     variance = ((x**2).sum() + PSEUDO) / n

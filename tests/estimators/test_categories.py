@@ -180,7 +180,7 @@ def test_refusals():
 
 @pytest.mark.parametrize("name", IMPUTING)
 def test_categories_are_drawn_as_often_as_impute_proba_says(name):
-    """In a view of nothing else, and beside numbers."""
+    """Categories are tested alone in a view, and beside numbers."""
     frames, m = cohort(60), 80
     frames["clinic"].loc[frames["clinic"].index[5:25], "stage"] = None
     X = Views.of(frames)

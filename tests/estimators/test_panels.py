@@ -42,7 +42,7 @@ def test_panels_of_counts_have_no_size_factors(width):
 
 
 def test_hidden_views_decide_and_not_the_values_alone():
-    """The same counts, beside a view in which they are linear and beside one that tells nothing."""
+    """Equal counts are tested beside a linearly related view and beside an unrelated one."""
     rng = np.random.default_rng(1)
     level = rng.lognormal(3, 1.2, (300, 12))
     x = np.rint(level + rng.normal(size=level.shape)).clip(0)

@@ -18,7 +18,7 @@ THEIRS = "from matplotlib import pyplot as plt\nplt.figure(); plt.plot([1, 2, 3]
 
 @pytest.fixture
 def client(tmp_path, monkeypatch):
-    """Of a kernel that has imported nothing yet."""
+    """Client of a kernel that has imported nothing yet."""
     pytest.importorskip("ipykernel")
     manager = pytest.importorskip("jupyter_client.manager")
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path))

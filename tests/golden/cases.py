@@ -129,7 +129,7 @@ def categories(n: int) -> dict[str, pd.DataFrame]:
 
 
 def stored(X: list[Array]) -> vedute.Views:
-    """The same views in a store, memory-mapped; its rows are those of X."""
+    """Write the views to a memory-mapped store with the rows of X."""
     folder = Path(tempfile.mkdtemp(dir=_TEMPORARY.name))
     store.write(folder, vedute.Views.of(X), seed=None)
     return vedute.Views.open(folder)
@@ -173,7 +173,7 @@ def _any_of(X: list[np.ndarray]) -> np.ndarray:
 
 
 def cases() -> dict[str, Callable[[], tuple[Any, Any]]]:
-    """By name: a function that gives a fitted model and the data to ask it about."""
+    """Functions by name, each of which returns a fitted model and the data for its verbs."""
     X, new = numbers(150), numbers(20, seed=9)
 
     def of(name: str, data: Any, asked: Any, views: int = 3, **settings: Any) -> Any:

@@ -75,7 +75,7 @@ def difference(ours: Array, theirs: Array) -> float:
 
 
 def differences(ours: Answers, theirs: Answers) -> dict[str, float]:
-    """By "case|answer", the largest difference of its parts; infinite where one is absent."""
+    """Largest difference of the parts by "case|answer"; infinite if one is absent."""
     results: dict[str, float] = {}
     for key in {**ours, **theirs}:
         both = key in ours and key in theirs

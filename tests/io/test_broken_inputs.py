@@ -45,7 +45,7 @@ def damaged_zip(old=b"PK\1\2", new=b"PK\0\0"):
 
 
 def damaged_mat(at, value):
-    """With one byte changed that scipy follows out of its memory."""
+    """File with one changed byte that makes scipy read beyond its memory."""
     cell, file = np.empty((1, 2), object), io.BytesIO()
     cell[0, 0], cell[0, 1] = array(8, 3), array(8, 2)
     savemat(file, {"X": cell})

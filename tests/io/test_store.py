@@ -46,7 +46,7 @@ def place(tmp_path, monkeypatch):
 
 
 def same(one, other):
-    """In all that training and results depend on."""
+    """Assert equality of everything that training and results depend on."""
     assert one.names == other.names
     assert one.specs == other.specs
     assert torch.equal(one.mask, other.mask)
@@ -460,7 +460,7 @@ def test_what_is_not_plain_is_read_as_a_whole_and_said_so(tmp_path, monkeypatch)
 
 
 def other(values):
-    """The same data but for the values."""
+    """Data that differ only in their values."""
     return {k: v if k in ("ids", "y") else v + 100 for k, v in values.items()}
 
 
@@ -471,7 +471,7 @@ def rewritten(path):
 
 
 def replaced(path):
-    """The same in a file that takes its place, with the time of the old one."""
+    """Replace the file with another one that has the time of the old one."""
     a, time = np.load(path), path.stat().st_mtime_ns
     np.save("new.npy", a + 1)
     os.utime("new.npy", ns=(time, time))

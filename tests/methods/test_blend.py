@@ -32,7 +32,7 @@ def views(n=120, seed=0):
 
 
 def moments(seed, m=40, experts=3, width=4):
-    """Of one view, and truth and predictions they are of."""
+    """Moments of one view, with its truth and predictions."""
     rng = np.random.default_rng(seed)
     truth = rng.normal(size=(m, width))
     guess = truth + rng.normal(size=(experts, m, width)) * np.arange(1, experts + 1)[:, None, None]
@@ -258,7 +258,7 @@ def test_what_is_in_holes_changes_nothing():
 
 @pytest.fixture
 def apart(monkeypatch):
-    """As if the data were large and the process had two threads."""
+    """Simulate large data and a process with two threads."""
     monkeypatch.setattr(blend, "pays", lambda data: True)
 
 
@@ -325,7 +325,7 @@ def test_one_thread_means_one_process():
 
 
 def failing(monkeypatch, *names, times=1, verb="learn", error=np.linalg.LinAlgError):
-    """From its n-th call on, this verb of these methods fails; subclasses have their own count."""
+    """Make a verb of these methods fail from its n-th call on; subclasses count separately."""
     calls = dict.fromkeys(names, 0)
     for name in names:
         cls, works = METHODS[name], getattr(METHODS[name], verb)

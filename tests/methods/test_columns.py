@@ -46,7 +46,7 @@ def test_distances_without_a_column():
 
 @pytest.mark.parametrize("widths", [(8,), (4, 4)])
 def test_a_hole_is_inferred_from_the_columns_of_its_own_view(widths):
-    """Of a curve no other method of ours knows; a linear one explains little."""
+    """Columns lie on a curve, which linear methods hardly explain."""
     rng = np.random.default_rng(0)
     angle = rng.uniform(0, 2 * np.pi, 300)
     truth = np.stack([np.cos(k * angle + k) for k in range(1, 9)], 1)

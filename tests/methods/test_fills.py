@@ -361,7 +361,7 @@ def test_kernel_fill_follows_a_curve_that_no_line_does():
 
 
 def test_gaussian_fill_is_the_conditional_mean_of_the_true_gaussian():
-    """Of linear Gaussian data, with enough of them."""
+    """Gaussian fill is tested on many linear Gaussian data."""
     X, _ = views(4000, widths=(3, 4, 2), rank=2, noise=0.5)
     loadings = np.random.default_rng(9).normal(size=(2, 9))
     S, center = loadings.T @ loadings + 0.25 * np.eye(9), 5.0

@@ -74,7 +74,7 @@ def noise_for(model, batch):
 
 
 def asked_for(batch, z, w, fresh):
-    """The same noise as the batched loss asks for it: fresh codes of seen sources only."""
+    """Noise in the order of the batched loss: fresh codes of observed sources only."""
     return z, w, fresh[:, batch.mask]
 
 
@@ -293,7 +293,7 @@ def test_the_order_of_the_views_does_not_matter(monkeypatch, objective):
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_a_step_that_spares_nothing_says_the_same(monkeypatch, objective):
-    """As on a GPU, where missing views are encoded and decoded too."""
+    """Steps on a GPU also encode and decode missing views."""
     model, batch = some(4, objective=objective), batch_of(4, holes=True)
     z, w, fresh = noise_for(model, batch)
     mixtures.fix_noise(monkeypatch, *asked_for(batch, z, w, fresh))

@@ -342,7 +342,7 @@ def test_elsewhere_the_cooldown_is_as_ever(settings, sizes, rows):
 
 
 def some_hidden(truth):
-    """Of six objects: of all the first view, of three the second."""
+    """Views of six objects: all have the first view, three the second."""
     hidden = torch.zeros_like(truth.mask)
     hidden[:, 0] = hidden[:3, 1] = True
     ones = tuple(torch.ones(x.shape[1:]) for x in truth.x)

@@ -32,7 +32,7 @@ def arrays(n, seed):
 
 
 def frames(n, seed):
-    """The same as tables of numbers, whole numbers, flags and categories."""
+    """Convert the data to tables of floats, integers, flags and categories."""
     a, b, flags, kinds = arrays(n, seed)
     codes = [np.where(np.isnan(c).any(1), -1, np.nan_to_num(c).argmax(1)) for c in (flags, kinds)]
     blood = pd.DataFrame(a).add_prefix("a")

@@ -91,7 +91,7 @@ def test_presets_can_be(name):
 
 @modes([name for name in MODES if name != "mmvaeplus"])  # which draws more there: see its file
 def test_a_step_that_spares_nothing_says_the_same(monkeypatch, name, settings):
-    """As on a GPU, where missing views are encoded and decoded too."""
+    """Steps on a GPU also encode and decode missing views."""
     model, batch = build(name, settings), batch_of(4, holes=True)
     spared = vaes.everything(model, batch)
     monkeypatch.setattr(Views, "present", lambda self: None)

@@ -131,7 +131,7 @@ def mixed(n=40):
 
 @pytest.fixture
 def few_candidates(monkeypatch):
-    """Of sentences: where their quality is not looked at."""
+    """Limit the candidates of sentences, if their quality is not tested."""
     monkeypatch.setattr(sentence_decoding, "CANDIDATES", 2)
 
 
@@ -250,7 +250,7 @@ def test_a_sentence_is_decoded_as_a_whole_where_none_was_given():
 
 @torch.no_grad()
 def likeliest_sentence(net, sample, logits):
-    """Of the candidates, one after the other: each read alone and told again, twice."""
+    """Most likely of the candidates, each encoded and decoded separately, twice."""
     found = []
     for noise in sentence_decoding._noise(logits.shape):
         words = (logits + noise).argmax(-1)

@@ -46,7 +46,7 @@ class SlowMVP(nn.Module):
         return self.terms(batch, draw(batch.mask, self.shared, hp.latent_dim, hp.view_dropout))
 
     def terms(self, batch: Views, draws: Draws, warm: bool = False) -> Terms:
-        """With given chance; `warm`: eq2 instead of eq3."""
+        """Terms of the loss with given random draws; `warm`: eq2 instead of eq3."""
         hp, L, B, everything = self.hp, self.L, len(batch), batch
         batch = batch.hide(draws.hidden)
         z0 = [[self._opinion(q, i, j) for j in range(L)] for i, q in enumerate(self._encode(batch))]

@@ -208,7 +208,7 @@ def errors_of(model, X, at):
 
 
 def test_a_page_of_few_samples_shows_errors_from_before_they_were_learned(few):
-    """Of the model that learned without the hidden views, not of the one that is saved."""
+    """Errors are those of the model fitted without the hidden views, not of the saved one."""
     X, (model, first) = cancer(), few
     assert model.learned_again_
     results = measure.evidence(model, Views.of(X))
@@ -588,7 +588,7 @@ def test_features_are_measured_where_they_were_hidden(few):
 
 
 def test_what_one_view_tells_of_another_is_measured_before_it_is_learned(few):
-    """By hand, with the model that had not seen the hidden views."""
+    """Manual computation with the model that was fitted without the hidden views."""
     X, (model, first) = cancer(), few
     rows, which = (model.hidden_[k] for k in ("row", "view"))
     some = (which == 1) & ~np.isnan(X[0][rows]).all(1)
@@ -713,7 +713,7 @@ def page(window, place):
 
 
 def center(page, selector):
-    """Where an element is, once in sight."""
+    """Center of an element after scrolling to it."""
     place = f"document.querySelector({selector!r})"
     page.value(f"{place}.scrollIntoView({{block: 'center', behavior: 'instant'}})")
     return page.value(

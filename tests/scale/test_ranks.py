@@ -176,7 +176,7 @@ distributed.destroy_process_group()
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_gradients_are_added_up_in_a_captured_step_by_nccl(tmp_path):
-    """In a group of one: there is one GPU at most where this runs."""
+    """The group has one rank, since there is at most one GPU."""
     (tmp_path / "alone.py").write_text(NCCL)
     place = {"PYTHONPATH": f"{TESTS.parent / 'src'}{os.pathsep}{TESTS}", "MASTER_PORT": "29876"}
     told = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1"}

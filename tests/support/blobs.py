@@ -37,7 +37,7 @@ def batch_of(B=7, seed=0):
 
 
 def poisoned(batch):
-    """The same with finite junk under what is missing."""
+    """Views with finite junk in missing entries."""
     x = tuple(torch.where(batch.mask[:, [v]], a, 1e3 + 0 * a) for v, a in enumerate(batch.x))
     return replace(batch, x=x)
 
@@ -54,7 +54,7 @@ def built(cls, seed=0, **settings):
 
 
 def gradients(model, terms):
-    """By name, zero where a parameter has none."""
+    """Gradients by name, zero for parameters without one."""
     named = dict(model.named_parameters())
     found = torch.autograd.grad(sum(terms.values()), named.values(), allow_unused=True)
     pairs = zip(named.items(), found, strict=True)

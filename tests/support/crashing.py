@@ -35,7 +35,7 @@ def dies_at(point: int, work: Callable[[], Any], after: int | None = None) -> bo
 
 
 def _die(point: int, work: Callable[[], Any], after: int | None) -> None:
-    """In the child: count steps, and end."""
+    """Count steps, and end the child process."""
     left = point
 
     def step(path: Any = None) -> None:
@@ -68,8 +68,10 @@ def _die(point: int, work: Callable[[], Any], after: int | None) -> None:
 
 
 def _limit_files(path: Any, size: int | None) -> None:
-    """From now on, a write beyond this size, or this much more of the file that is opened, ends
-    the process in the kernel, whoever does the writing."""
-    there = Path(path).stat().st_size if isinstance(path, str) and Path(path).is_file() else 0
+    """Make the kernel end the process at a write of more than `size` bytes beyond the opened file.
+
+    This also ends it when a library writes.
+    """
+    present = Path(path).stat().st_size if isinstance(path, str) and Path(path).is_file() else 0
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (there + (size or 0),) * 2)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (present + (size or 0),) * 2)

@@ -1,4 +1,4 @@
-"""The same losses as MultiVae, where that library is installed; a sentence where it is not."""
+"""Losses are equal to MultiVae's if that library is installed; otherwise a sentence says so."""
 
 from __future__ import annotations
 
