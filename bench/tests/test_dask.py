@@ -1,4 +1,4 @@
-"""Runs on a Dask cluster of two processes: equal results, and a killed worker loses only its run."""
+"""Runs on a Dask cluster of two processes: equal results; a killed worker loses only its run."""
 
 from __future__ import annotations
 
