@@ -36,24 +36,22 @@ def run(
     rates: Annotated[str | None, typer.Option(metavar=".1,.5", show_default="the study's")] = None,
     protocols: Annotated[
         str | None,
-        typer.Option(metavar="A,B", help="How views are hidden.", show_default="the study's"),
+        typer.Option(metavar="A,B", help="Patterns of missing views.", show_default="the study's"),
     ] = None,
     seeds: Annotated[str | None, typer.Option(metavar="42,44", show_default="the study's")] = None,
     settings: Annotated[
-        list[str] | None, _options.settings("For methods that have it; repeatable.")
+        list[str] | None, _options.settings("For methods with this setting; repeatable.")
     ] = None,
     jobs: Annotated[
         int | None,
-        typer.Option(min=1, help="Runs at once on the CPU.", show_default="half the cores"),
+        typer.Option(min=1, help="Parallel runs on the CPU.", show_default="half the cores"),
     ] = None,
     gpu_jobs: Annotated[
-        int | None, typer.Option(min=1, help="Runs at once on a GPU.", show_default="2")
+        int | None, typer.Option(min=1, help="Parallel runs on a GPU.", show_default="2")
     ] = None,
     engine: _engine.Engine = None,
     scheduler: _engine.Scheduler = None,
-    retry: Annotated[
-        bool, typer.Option("--retry", help="Repeat the runs that failed before.")
-    ] = False,
+    retry: Annotated[bool, typer.Option("--retry", help="Repeat failed runs.")] = False,
 ) -> Answer:
     """Run a study and add one line per run to RECORDS; finished runs are never repeated.
 

@@ -16,7 +16,7 @@ EXAMPLE = "vedute bench-demo -o demo-out"
 @command
 def run(
     out: Annotated[Path, _options.out("Folder to write.", show_default=True)] = Path("vedute-demo"),
-    seed: Annotated[int, typer.Option(help="Of the model; the data stay the same.")] = 0,
+    seed: Annotated[int, typer.Option(help="Random state of the model, not of the data.")] = 0,
     force: _options.Force = False,
 ) -> Answer:
     """Infer the missing sides of 2000 rendered objects.

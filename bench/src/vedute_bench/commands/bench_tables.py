@@ -20,9 +20,7 @@ EXAMPLE = "vedute bench-tables records.jsonl -o tables"
 def run(
     source: Annotated[
         Path,
-        typer.Argument(
-            metavar="RECORDS", help="What `vedute bench` wrote: a .jsonl or a .jsonl.xz file."
-        ),
+        typer.Argument(metavar="RECORDS", help="A .jsonl or .jsonl.xz file of `vedute bench`."),
     ],
     out: Annotated[Path, _options.out("The folder of tables to write.")],
     force: _options.Force = False,

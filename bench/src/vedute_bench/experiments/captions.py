@@ -48,7 +48,7 @@ SETTINGS: dict[str, Any] = {
 
 def main() -> None:
     parser = ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="a short run, for trying it out")
+    parser.add_argument("--quick", action="store_true", help="a short trial run")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--samples", type=int, default=25_000)
     parser.add_argument("--size", type=int, default=32)

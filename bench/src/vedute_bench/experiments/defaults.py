@@ -304,8 +304,10 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=1e5)
     parser.add_argument("--table", type=Path, help="print a table of these records")
-    parser.add_argument("--tables", action="store_true", help="write those of docs/defaults.md")
-    parser.add_argument("--against", default="base", help="the variant that others are divided by")
+    parser.add_argument(
+        "--tables", action="store_true", help="write the tables of docs/defaults.md"
+    )
+    parser.add_argument("--against", default="base", help="the reference variant of the ratios")
     options = parser.parse_args()
     if options.table:
         for method, known in _by_method(read(options.table)).items():

@@ -215,8 +215,10 @@ def watch(dataset: str, changed: dict[str, Any]) -> tuple[MVP, Watcher, float]:
 def main(words: list[str] | None = None) -> None:
     parser = ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
     parser.add_argument("dataset", nargs="?", default="handwritten")
-    parser.add_argument("--epochs", type=int, help="in place of the published number")
-    parser.add_argument("--warmup", type=int, help="in place of the published number of epochs")
+    parser.add_argument("--epochs", type=int, help="instead of the published number")
+    parser.add_argument(
+        "--warmup", type=int, help="epochs of the warm-up instead of the published number"
+    )
     parser.add_argument("--out", type=Path, default=RESULTS / "paper-dynamics")
     options = parser.parse_args(words)
     changed = {k: v for k in ("epochs", "warmup") if (v := vars(options)[k]) is not None}

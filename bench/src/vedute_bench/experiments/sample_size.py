@@ -94,7 +94,7 @@ def table() -> str:
 
 def main() -> None:
     parser = ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--table", action="store_true", help="print the table of what is recorded")
+    parser.add_argument("--table", action="store_true", help="print the table of the records")
     if parser.parse_args().table:
         print(table())
     else:

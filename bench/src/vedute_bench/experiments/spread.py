@@ -120,7 +120,7 @@ def _device() -> str:
 
 def main(words: list[str] | None = None) -> None:
     parser = ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--table", action="store_true", help="print the table of what is recorded")
+    parser.add_argument("--table", action="store_true", help="print the table of the records")
     parser.add_argument("--out", type=Path, default=FILE, help="the file of records")
     options = parser.parse_args(words)
     if options.table:

@@ -452,15 +452,19 @@ def merge(source: Path, out: Path, known: list[RunRecord]) -> None:
 
 def parsed(words: Sequence[str] | None) -> Namespace:
     parser = ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--jobs", type=int, default=max(1, workers.cores() - 1), help="on the CPU")
-    parser.add_argument("--gpu-jobs", type=int, default=4, help="on the GPU, if there is one")
-    parser.add_argument("--minutes", type=float, default=float("inf"), help="until all is stopped")
-    parser.add_argument("--limit", type=float, default=900.0, help="seconds of one run")
+    parser.add_argument(
+        "--jobs", type=int, default=max(1, workers.cores() - 1), help="parallel runs on the CPU"
+    )
+    parser.add_argument("--gpu-jobs", type=int, default=4, help="parallel runs on the GPU")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="total time limit")
+    parser.add_argument(
+        "--limit", type=float, default=900.0, help="time limit of a run, in seconds"
+    )
     parser.add_argument("--only", type=selection, default={}, help="methods=,sets=,seeds=,rates=")
     parser.add_argument("--out", type=Path, default=OUT)
     parser.add_argument("--any-code", action="store_true", help="do not compare the code")
-    parser.add_argument("--retry", action="store_true", help="what failed is tried again")
-    parser.add_argument("--merge", type=Path, metavar="FILE", help="take over these records")
+    parser.add_argument("--retry", action="store_true", help="repeat failed runs")
+    parser.add_argument("--merge", type=Path, metavar="FILE", help="add these records")
     parser.add_argument("--table", action="store_true", help="write the page of tables")
     parser.add_argument("--page", type=Path, default=PAGE)
     return parser.parse_args(words)

@@ -436,8 +436,10 @@ def tables() -> list[str]:
 
 def main() -> None:
     parser = ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--measure", action="store_true", help="constants of this machine")
-    parser.add_argument("--table", action="store_true", help="print the tables of what is recorded")
+    parser.add_argument(
+        "--measure", action="store_true", help="measure the constants of this machine"
+    )
+    parser.add_argument("--table", action="store_true", help="print the tables of the records")
     options = parser.parse_args()
     if options.measure:
         measure()

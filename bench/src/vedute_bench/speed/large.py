@@ -31,13 +31,13 @@ CUT = ("steps", "pretrain", "warmup")  # settings of stages' lengths
 
 def main() -> None:
     parser = ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--methods", help="separated by commas; all if not given")
+    parser.add_argument("--methods", help="separated by commas; default: all")
     parser.add_argument("--rows", type=int, nargs="+", default=[ROWS])
     parser.add_argument("--views", type=int, default=2)
-    parser.add_argument("--name", default="large", help="of the file that is written")
+    parser.add_argument("--name", default="large", help="name of the file to write")
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--out", type=Path, default=RESULTS)
-    parser.add_argument("--one", help="a method, in this process")
+    parser.add_argument("--one", help="measure one method in this process")
     options = parser.parse_args()
     if options.one:
         print(json.dumps(measure(options.one, options.rows[0], options.views, options.steps)))

@@ -139,9 +139,11 @@ def verb_table() -> str:
 
 def main() -> None:
     parser = ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--table", action="store_true", help="print the tables of what is recorded")
-    parser.add_argument("--verbs", type=int, metavar="ROWS", help="verbs of MVP, of so many rows")
-    parser.add_argument("--one", nargs="+", help="METHOD ROWS or VERB KIND ROWS, in MiB")
+    parser.add_argument("--table", action="store_true", help="print the tables of the records")
+    parser.add_argument(
+        "--verbs", type=int, metavar="ROWS", help="measure the verbs of MVP on ROWS rows"
+    )
+    parser.add_argument("--one", nargs="+", help="METHOD ROWS or VERB KIND ROWS; print MiB")
     options = parser.parse_args()
     if options.one:
         *words, rows = options.one

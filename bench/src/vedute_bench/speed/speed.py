@@ -50,8 +50,10 @@ AXES = {
 
 def main() -> None:
     parser = ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="a short run, for trying it out")
-    parser.add_argument("--parts", default=",".join(PARTS), help="which, separated by commas")
+    parser.add_argument("--quick", action="store_true", help="a short trial run")
+    parser.add_argument(
+        "--parts", default=",".join(PARTS), help="parts to run, separated by commas"
+    )
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()

@@ -152,8 +152,8 @@ def table() -> str:
 def main() -> None:
     parser = ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("rows", type=int, nargs="*", help="numbers of rows")
-    parser.add_argument("--table", action="store_true", help="print the table of what is recorded")
-    parser.add_argument("--one", metavar="WORDS", help="one command, in MiB")
+    parser.add_argument("--table", action="store_true", help="print the table of the records")
+    parser.add_argument("--one", metavar="WORDS", help="run one command and print its costs")
     options = parser.parse_args()
     if options.one:
         one(options.one)
