@@ -9,7 +9,7 @@ export VEDUTE_DATA := $(abspath ../shared/data)
 endif
 endif
 
-.PHONY: demo test test-all test-bench test-oldest golden omics engines lint docs smoke image clean
+.PHONY: demo test test-slow test-all test-bench test-oldest golden omics engines lint docs smoke image clean
 
 demo: .venv/.done
 	$(BIN)/vedute demo -o demo-out --force
@@ -19,6 +19,11 @@ demo: .venv/.done
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 test: lint
 	$(PYTEST)
+
+# What takes seconds or starts processes (ranks, workers, other programs): a tenth of the tests, and as
+# long as all others. Continuous integration runs both.
+test-slow: .venv/.done
+	$(PYTEST) -m "slow and not all"
 
 test-all: lint
 	$(PYTEST) -m "all or not all"

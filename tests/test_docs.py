@@ -36,9 +36,12 @@ from vedute.methods.mvp import MVP
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
-# Pages that make test-all runs; the others, all that are quick.
+# README's code runs with `make test`, that of these pages with `make test-all`, the rest is slow.
 LONG = ("choosing", "pictures", "coming-from", "engines", "report", "plots", "from-r")
-TRIED = [pytest.param(p, marks=pytest.mark.all if p.stem in LONG else ()) for p in PAGES]
+TRIED = [pytest.param(PAGES[0])] + [
+    pytest.param(p, marks=pytest.mark.all if p.stem in LONG else pytest.mark.slow)
+    for p in PAGES[1:]
+]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 TINY = {
     "steps": 20,
@@ -170,6 +173,7 @@ def trackers(monkeypatch):
     return noted
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("tiny", "world")
 def test_recipes_track_every_record(trackers):
     names = {}
@@ -293,6 +297,7 @@ def test_links_lead_somewhere():
     assert not lost
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", EXAMPLES, ids=lambda p: p.stem)
 def test_examples(script, monkeypatch, capsys):
     if script.stem == "birds" and _files.find_npz("cub") is None:
@@ -326,6 +331,7 @@ def stories():
     return runpy.run_path(str(DOCS / "stories.py"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("data", ["there", pytest.param("not there", marks=pytest.mark.all)])
 @pytest.mark.parametrize("story", SOME, ids=lambda p: p.stem)
 def test_stories_run(story, data, stories, tmp_path, monkeypatch):

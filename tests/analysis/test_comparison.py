@@ -140,6 +140,7 @@ def test_the_figure_is_drawn(tmp_path, labeled):
 # compare
 
 
+@pytest.mark.slow
 def test_compare_writes_a_table_and_a_figure(tmp_path):
     pytest.importorskip("matplotlib")
     X, y = three()

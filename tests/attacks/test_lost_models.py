@@ -233,6 +233,7 @@ def test_a_crash_while_measuring_costs_the_measurements_only(tmp_path, monkeypat
     assert (tmp_path / "page.html").is_file()
 
 
+@pytest.mark.slow
 @pytest.mark.own_process
 def test_measurements_come_from_a_process_of_their_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

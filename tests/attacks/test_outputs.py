@@ -37,6 +37,7 @@ def scratch(place):
     return [p for p in place.rglob(f"*{SCRATCH}") if p.is_dir()]
 
 
+@pytest.mark.slow
 def test_of_two_fits_into_one_output_one_wins_and_the_other_is_told(place):
     environment = os.environ | {"PYTHONPATH": str(SRC)}
     words = [sys.executable, "-m", "vedute", *FIT, "--seed"]
@@ -204,6 +205,7 @@ def test_a_folder_is_replaced_where_folders_cannot_change_places(place, able, mo
     assert content(".")["a"] == b"here"  # not left in a folder that is gone
 
 
+@pytest.mark.slow
 def test_data_that_may_only_be_read_are_only_read(place):
     """Nothing is written beside data: no locks, no caches. An injected error stands for a store
     that is read-only, from which no mode protects root."""

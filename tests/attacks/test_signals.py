@@ -86,6 +86,7 @@ def epochs_of(monkeypatch):
     return trained
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", stopping.SIGNALS)
 def test_a_signal_writes_a_checkpoint_and_publishes_nothing(place, monkeypatch, number):
     with monkeypatch.context() as patch:

@@ -253,6 +253,7 @@ assert not heavy, heavy
     assert f"vedute {vedute.__version__}" in run.stdout
 
 
+@pytest.mark.slow
 def test_as_a_program(tmp_path):
     env = {**os.environ, "PYTHONPATH": str(SRC)}
     words = [sys.executable, "-m", "vedute", "fit", "no.npz", "-o", str(tmp_path / "run")]
@@ -339,6 +340,7 @@ def test_toml_is_read_back():
     assert back == table
 
 
+@pytest.mark.slow
 def test_demo(tmp_path, monkeypatch):
     """The whole demo with a short training and few digits; its scores are tested elsewhere."""
     pytest.importorskip("matplotlib")

@@ -189,9 +189,11 @@ def is_filled(before, after):
     return not after.isna().any(axis=None)
 
 
-FIRST = (two_files_of_other_patients, decimal_commas, a_workbook, texts, single_cells)
+SLOW = (decimal_commas, a_workbook, texts, single_cells)
 OTHERS = (one_table, parquet, npz, a_folder_of_arrays, columns_of_two_levels)
-KINDS = [*FIRST, *(pytest.param(kind, marks=pytest.mark.all) for kind in OTHERS)]
+KINDS = [two_files_of_other_patients]
+KINDS += [pytest.param(kind, marks=pytest.mark.slow) for kind in SLOW]
+KINDS += [pytest.param(kind, marks=pytest.mark.all) for kind in OTHERS]
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda f: f.__name__)

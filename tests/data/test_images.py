@@ -92,6 +92,7 @@ def test_where_a_mask_hides_images_they_are_filled_in_their_own_axes():
     assert np.array_equal(filled[4:], b[4:])
 
 
+@pytest.mark.slow
 def test_networks_see_the_same_images_in_both_layouts(tmp_path):
     small = dict(steps=2, latent_dim=4, map_hidden=(4,), random_state=0)
     X = [images(16, 16, 3), images(16, 16, 3)]

@@ -251,6 +251,7 @@ def test_a_view_that_is_fitted_as_numbers_is_made_dense():
     np.testing.assert_array_equal(*(m.embedding_ for m in models))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [pytest.param("lowrank_fill", marks=pytest.mark.all), "mvp"])
 def test_fit_and_transform_never_make_the_view_dense(method):
     n, width = 300, 40_000  # 48 MB in float32

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from every_method import IMPUTING, METHODS, small
+from every_method import IMPUTING, METHODS, each, small
 
 from vedute import DCCA, Blend, GaussianFill, LowRankFill, MeanFill, Views
 from vedute.estimators.categories import projected, smallest_sets, with_observed
@@ -178,7 +178,7 @@ def test_refusals():
         small(DCCA).fit(X).impute_proba(X)
 
 
-@pytest.mark.parametrize("name", IMPUTING)
+@pytest.mark.parametrize("name", each(IMPUTING, pytest.mark.slow))
 def test_categories_are_drawn_as_often_as_impute_proba_says(name):
     """Categories are tested alone in a view, and beside numbers."""
     frames, m = cohort(60), 80

@@ -119,6 +119,7 @@ def test_blend_names_the_expert_that_learns(terminal):
     assert staying(terminal)[0] == "Blend · MVP: all 12 steps done"
 
 
+@pytest.mark.slow
 def test_blend_names_experts_that_learn_elsewhere_while_it_waits(terminal, monkeypatch):
     monkeypatch.setattr(blend, "pays", lambda data: True)
     small(Blend, experts=("mvp", "lowrank_fill", "mean_fill")).fit(data())

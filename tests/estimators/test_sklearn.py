@@ -80,7 +80,8 @@ def checks():
         others = others | (DO_NOT_APPLY_TO_SOFT if name in CLUSTERING else {})
         for _, check in estimator_checks_generator(make(name)):
             title = check.func.__name__
-            marks = () if name in REPRESENTATIVES or title in QUICK else pytest.mark.all
+            others_run = pytest.mark.slow if name in REPRESENTATIVES else pytest.mark.all
+            marks = () if name in ("mvp", "knn_fill") or title in QUICK else others_run
             if title not in DO_NOT_APPLY | others:
                 yield pytest.param(name, check, id=f"{name}-{title}", marks=marks)
 

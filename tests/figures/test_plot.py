@@ -303,6 +303,7 @@ def test_every_plot_takes_an_axes_and_leaves_no_trace(mvp, X):
     assert dict(mpl.rcParams) == before
 
 
+@pytest.mark.slow
 def test_matplotlib_loads_late_and_without_it_one_sentence_says_what_to_install():
     code = (
         "import sys, vedute\n"

@@ -502,6 +502,7 @@ def test_an_open_store_stays_what_it_was_where_its_files_are_replaced(place, cha
     assert torch.equal(views[[3, 1]].x[0], whole.x[0][[3, 1]])
 
 
+@pytest.mark.slow
 def test_a_fit_goes_on_with_the_store_that_it_opened(place):
     def swap(record):
         if record["epoch"] == 3:
@@ -528,6 +529,7 @@ def test_a_store_that_is_open_is_not_replaced(place):
     assert not torch.equal(part.x[0], Views.open("store")[:5].x[0])
 
 
+@pytest.mark.slow
 def test_a_store_that_another_process_has_open_is_not_replaced(place):
     waits = "import sys, vedute; v = vedute.Views.open('store'); print(1, flush=True); input()"
     words = [sys.executable, "-c", waits]

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import pytest
 from shell import done
 
 from vedute.data.frames import from_frame
@@ -12,6 +13,7 @@ def read(path):
     return csv.typed(csv.raw(path, Reading()), path, Reading())
 
 
+@pytest.mark.slow
 def test_a_line_of_any_length_is_read_and_written_back(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "d").mkdir()

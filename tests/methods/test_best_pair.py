@@ -95,6 +95,7 @@ def test_more_or_fewer_views_are_refused_with_the_way_out(name):
 # The choice.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("select", ["stability", "hidden", "labels"])
 @every_method
 def test_a_view_of_noise_is_not_chosen(name, select):

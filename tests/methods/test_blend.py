@@ -262,6 +262,7 @@ def apart(monkeypatch):
     monkeypatch.setattr(blend, "pays", lambda data: True)
 
 
+@pytest.mark.slow
 def test_experts_in_processes_of_their_own_learn_the_same(apart):
     X = views()
     beside = small(Blend).fit(X)
@@ -291,6 +292,7 @@ def test_callbacks_hear_an_expert_that_would_have_learned_elsewhere(apart):
     assert [r["terms"] for r in heard] == kept
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["threading", pytest.param("loky", marks=pytest.mark.all)])
 def test_fits_inside_workers_of_joblib_are_the_same(apart, backend):
     X = views()

@@ -101,6 +101,7 @@ def test_no_default_that_depends_on_the_data_looks_like_a_value():
     assert all(getattr(MVP(), k) is None for k in settings_of(PAPER))
 
 
+@pytest.mark.slow
 def test_images_are_trained_at_the_rate_that_is_given(monkeypatch):
     views = drop_views(shapes.load(24, size=16), 0.5, seed=0)
     rates, real = [], neural_training.Loop
@@ -142,6 +143,7 @@ def test_images_are_passed_a_hundred_times_within_limits(rows, steps):
     assert MVP(steps=9).amounts([IMAGE], rows)[0] == 9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("settings", "faster"),
     [
@@ -219,6 +221,7 @@ def test_a_fitted_model_says_what_it_used(tmp_path):
     assert "mvp__lr=0.0005" in repr(blend)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["mvp", "blend", "mvtcae"])
 def test_a_model_moves_between_devices_with_its_network(tmp_path, monkeypatch, kind):
     views = drop_views(shapes.load(24, size=16), 0.5, seed=0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -138,10 +139,10 @@ SEVERAL = (
     "knn_fill",
     "kernel_fill",
 )  # with all kinds
-CASES = [
-    pytest.param(name, kind, marks=() if name in SEVERAL or kind == "arrays" else pytest.mark.all)
-    for name in METHODS
-    for kind in KINDS
+CASES = [pytest.param(name, "arrays") for name in METHODS]
+CASES += [
+    pytest.param(name, kind, marks=pytest.mark.slow if name in SEVERAL else pytest.mark.all)
+    for name, kind in product(METHODS, ("frames", "counted"))
 ]
 
 

@@ -231,6 +231,7 @@ def _stop_at(step):
     return look
 
 
+@pytest.mark.slow
 def test_a_sentence_is_decoded_as_a_whole_where_none_was_given():
     pairs = captions.load(30, size=16)
     hidden = torch.zeros(30, 2, dtype=torch.bool)

@@ -664,6 +664,7 @@ def test_every_method_has_a_page(name, tmp_path):
     assert cls.generative == ("samples" in found and "hidden" in found) or not cls.generative
 
 
+@pytest.mark.slow
 def test_a_page_of_images_and_words(tmp_path):
     rng = np.random.default_rng(0)
     images = rng.integers(0, 255, size=(60, 1, 8, 8)).astype(np.uint8)

@@ -83,6 +83,7 @@ def test_what_is_shared_is_pickled_once():
     assert (found, len(times)) == ([3, 4, 5, 6, 7], 1)
 
 
+@pytest.mark.slow
 def test_a_killed_worker_costs_its_task_only(tmp_path):
     once = tmp_path / "once"  # its first worker dies
     with two():

@@ -56,6 +56,7 @@ def both(tmp_path_factory):
     return [torch.load(out / f"{rank}.pt", weights_only=False) for rank in range(2)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ranks_together.CASES)
 def test_two_ranks_train_as_one_does(both, name):
     terms, gradients, weights = ranks_together.trained(name)
@@ -68,6 +69,7 @@ def test_two_ranks_train_as_one_does(both, name):
         torch.testing.assert_close(theirs[name][2], weights, rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["mvp fit", "blend fit"])
 def test_all_ranks_have_the_same_model(both, name):
     one, other = (found[name] for found in both)
@@ -77,12 +79,14 @@ def test_all_ranks_have_the_same_model(both, name):
     assert one[3] == other[3]
 
 
+@pytest.mark.slow
 def test_a_fit_on_two_ranks_is_that_on_one(both):
     embedding, labels, *_ = ranks_together.fitted(ranks_together.small(MVP, 0))
     np.testing.assert_allclose(both[1]["mvp fit"][0], embedding, atol=1e-4)
     assert (both[1]["mvp fit"][1] == labels).all()
 
 
+@pytest.mark.slow
 def test_what_ranks_cannot_share_is_refused_by_name(both):
     for found in both:
         assert found["refused"] == (
@@ -100,6 +104,7 @@ def test_other_commands_are_refused(monkeypatch):
     assert "torchrun runs vedute fit, not vedute inspect" in refused("inspect", "handwritten")
 
 
+@pytest.mark.slow
 def test_a_fit_goes_on_after_a_rank_was_killed(both, tmp_path):
     """torchrun starts both ranks again; they go on from the last checkpoint, and end as two ranks
     of which none was killed."""
@@ -126,6 +131,7 @@ def test_a_fit_goes_on_after_a_rank_was_killed(both, tmp_path):
         np.testing.assert_equal(found["labels"], both[0]["mvp fit"][1])
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="no such signal here")
 def test_a_rank_that_waits_for_a_stopped_one_says_so(request):
     with socket.socket() as free:
@@ -174,6 +180,7 @@ distributed.destroy_process_group()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_gradients_are_added_up_in_a_captured_step_by_nccl(tmp_path):
     """The group has one rank, since there is at most one GPU."""

@@ -28,9 +28,10 @@ PAIRED = [name for name, cls in METHODS.items() if cls.two_views]
 REPRESENTATIVES = ["mvp", "mopoe", "dimvc", "dccae", "knn_fill"]  # one of a kind; `all`: the rest
 
 
-def each(names):
-    """One parameter per method; those that are no representatives are for `make test-all`."""
-    return [pytest.param(k, marks=() if k in REPRESENTATIVES else pytest.mark.all) for k in names]
+def each(names, others=pytest.mark.all):
+    """One parameter per method; those that are no representatives are for `make test-all`, or have
+    another mark."""
+    return [pytest.param(k, marks=() if k in REPRESENTATIVES else others) for k in names]
 
 
 def small(cls, sizes=SMALL, **settings):
