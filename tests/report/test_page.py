@@ -404,12 +404,12 @@ def test_no_ids_and_no_values_leave_nothing_of_people_in_run_and_page(private):
 
 def test_no_values_leave_every_personal_field_empty(private):
     """What is about people follows from the fields: each is in a run unless it keeps no values."""
-    assert Results.personal() == {"truth", "mean", "std", "reach", "y", "cells"}
+    assert set(measure.personal()) == {"truth", "mean", "std", "reach", "y", "cells"}
     for name, kept in (("run", True), ("private", False)):
         with np.load(private / name / "report.npz") as arrays:
             stored = {key.partition(".")[0] for key in arrays.files}
         results = FittedRun.of(private / name).results
-        for field in Results.personal():
+        for field in set(measure.personal()):
             assert (field in stored) == kept, field
             assert (len(getattr(results, field)) > 0) == kept, field
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 from functools import partial
 from itertools import chain, pairwise
 from types import SimpleNamespace
@@ -495,8 +496,14 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path):
 def test_checkpoints_are_written_at_their_time(tmp_path, monkeypatch):
     clock = iter(range(0, 600, 20))  # one epoch in 20 seconds, a checkpoint every minute
     monkeypatch.setattr(checkpoints, "time", SimpleNamespace(monotonic=lambda: next(clock)))
-    written, checkpoint = [], Checkpoint(tmp_path, "", minutes=1, saved_at=0)
-    checkpoint._write = lambda tensors, facts: written.append(facts["progress"])
+    written, save = [], checkpoints.save_file
+
+    def saved(tensors, path, metadata):
+        written.append(json.loads(metadata["facts"])["progress"])
+        save(tensors, path, metadata=metadata)
+
+    monkeypatch.setattr(checkpoints, "save_file", saved)
+    checkpoint = Checkpoint(tmp_path, "", minutes=1, saved_at=0)
     plan = one([lambda m: Stage(m.loss, epochs=10, batch_size=0)])
     run(plan, checkpoint=checkpoint)
     epochs = [progress["epoch"] for progress in written]

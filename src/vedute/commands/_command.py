@@ -9,13 +9,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext, redirect_stdout
 from functools import wraps
 from math import isfinite
-from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TextIO, get_args, get_type_hints
 
 import typer
 from rich.table import Table
 
-from vedute.commands import _options
 from vedute.commands._options import ReadingOptions
 from vedute.data.escaping import escaped
 
@@ -77,42 +75,6 @@ def _option(name: str, annotation: Any) -> Any:
         word, meaning = "", notes[0]
     flags = [f"--{name.replace('_', '-')}"] if kind is bool else []
     return Annotated[kind, typer.Option(*flags, metavar=word or None, help=meaning)]
-
-
-def writes_rows(columns: Callable[..., Mapping[str, Any]]) -> Callable[..., None]:
-    """A command that writes `columns` computed by a fitted estimator, one row per sample: a table,
-    or annotations of the data in formats that hold both."""
-
-    def run(
-        reading: ReadingOptions,
-        run: _options.RunFolder,
-        out: _options.OutRows,
-        data: _options.OptionalSource = None,
-        method: _options.OutsideMethod = None,
-        safe_csv: _options.SafeCsv = False,
-        force: _options.Force = False,
-    ) -> Answer:
-        from vedute import io
-        from vedute.commands import _data
-
-        how, source, ending = reading.checked(), _data.source_of(run, data), out.suffix.lower()
-        _data.check_place(out, source)
-        annotated = ending in io.ANNOTATED
-        if annotated and ending != Path(source).suffix.lower():
-            raise ValueError(f"OUT may end in {out.suffix} only if DATA does, got {source}")
-        endings = [ending] if annotated else [*io.RESULT_FORMATS]
-        with _data.guarded_ids(safe_csv), _data.new_file(out, force, endings) as part:
-            model, given, entry = _data.open_run(run, source, how, method)
-            ids, table = _data.computed(columns, model, given, entry.views)
-            if annotated:
-                io.annotate(part, Path(source), table)
-            else:
-                io.write_rows(part, ids, given.id_name, table)
-        shapes = {name: column.shape for name, column in table.items()}
-        return Answer({"samples": len(entry.views), "columns": shapes, "wrote": [out]})
-
-    run.__doc__ = columns.__doc__
-    return command(run)
 
 
 def plain(value: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from vedute.commands._command import writes_rows
+from vedute.commands._rows import writes_rows
 
 if TYPE_CHECKING:
     from vedute.data.views import Views
