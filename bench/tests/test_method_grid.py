@@ -92,7 +92,7 @@ def test_only_five_classes_are_drawn():
 
 def test_a_strange_file_is_refused(tmp_path):
     (tmp_path / "a.npz").write_bytes(b"words")
-    with pytest.raises(ValueError, match="holds no inferred images"):
+    with pytest.raises(ValueError, match="has no inferred images"):
         Shown.load(tmp_path / "a.npz")
 
 

@@ -212,13 +212,16 @@ def test_several_processes_do_the_same_and_survive_a_failure():
         ("bench odd.toml -o r.jsonl", "has 'rate'; it may have"),
         ("bench empty.toml -o r.jsonl", "a study is missing"),
         ("bench-tables tiny.toml -o out", "is not a .jsonl file"),
-        ("bench-tables text.jsonl -o out", "line 1 of text.jsonl is no record"),
+        ("bench-tables text.jsonl -o out", "line 1 of text.jsonl is not a record"),
         (
             "bench-tables none.jsonl -o out",
             "none.jsonl does not exist; `vedute bench` writes such files",
         ),
         ("bench-tables empty.jsonl -o out", "has no records"),
-        ("bench-tables empty.jsonl -o page.html", "OUT is their folder, got page.html"),
+        (
+            "bench-tables empty.jsonl -o page.html",
+            "OUT is a folder of several tables, not a file; got page.html",
+        ),
     ],
 )
 def test_a_mistake_gets_one_sentence(place, words, message):

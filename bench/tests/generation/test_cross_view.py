@@ -424,7 +424,7 @@ def test_a_strange_view_to_show_is_refused_before_anything_runs(place):
     Path("tiny.toml").write_text(STUDY.replace("view1", "m7"))
     run = vedute_("bench", "tiny.toml", "-o", "out/r.jsonl")
     assert run.exit_code == 2
-    assert "shows view 'm7', which squares has not; its views are view0, view1" in run.stderr
+    assert "shows view 'm7', which squares does not have; its views are view0, view1" in run.stderr
 
 
 def test_what_a_user_changes_has_pictures_of_its_own(place):
