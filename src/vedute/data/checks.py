@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from vedute.data.escaping import listed
-from vedute.data.frames import ViewSpec, from_frame, is_frame, is_number, join_ids
+from vedute.data.frames import Fitted, ViewSpec, from_frame, is_frame, is_number, join_ids
 from vedute.data.problems import EnoughError, incomplete, noted
 from vedute.data.rows import by_row
 from vedute.data.tables import Columns, as_array, as_table, is_table, split, top_levels
@@ -45,11 +45,7 @@ class Parts(NamedTuple):
 
 
 def read(
-    X: Any,
-    mask: Any = None,
-    columns: Columns | None = None,
-    like: Sequence[ViewSpec] | None = None,
-    aligned: bool = False,
+    X: Any, mask: Any, columns: Columns | None, like: Fitted, aligned: bool
 ) -> tuple[Parts, list[Any], Bools, list[Bools | None]]:
     """Check X and take it apart: L arrays (n, *shape_v), or csr, zero where missing; mask (n, L);
     holes. `like`: specs of a fitted estimator. aligned: row i is sample i in frames, too, and
@@ -108,9 +104,7 @@ def observed(present: Bools, mask: Any, names: Sequence[str], ids: Array | None)
     return seen
 
 
-def named(
-    X: Any, columns: Columns | None = None, like: Sequence[ViewSpec] | None = None
-) -> dict[str, Any]:
+def named(X: Any, columns: Columns | None = None, like: Fitted = None) -> dict[str, Any]:
     """Convert a table or container X to a dict of views in their order, which is that of the
     samples of frames; fitted views that X lacks are None."""
     if columns is not None or is_table(X):

@@ -25,6 +25,7 @@ from vedute.data.tables import as_array, chosen
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
+About = tuple[tuple[Any, ...] | None, str | None]  # levels and origin of a column
 
 
 class Copy:
@@ -158,22 +159,20 @@ def _filled_frame(
     names = fitted_names(frame.columns, columns)
     fitted = {label: c for c, label in enumerate(columns)}
     order = np.array([fitted[label] for label in names])
-    levels = [spec.levels[c] if spec.levels is not None else None for c in order]
-    origins = [spec.origins[c] if spec.origins else None for c in order]
-    ends = np.cumsum([numbers(k) for k in spec.levels or levels])[order]  # of its numbers
-    where, by_dtype, single = index.get_indexer(frame.index), dict[Any, list[int]](), {}
-    for j, dtype in enumerate(frame.dtypes):
-        if levels[j] is None and origins[j] is None and is_plain(dtype):
+    none = (None,) * len(columns)
+    levels, origins = spec.levels or none, spec.origins or none
+    ends = np.cumsum([numbers(k) for k in levels])  # of the numbers of each column
+    place, by_dtype, single = frame.index.get_indexer(index), dict[Any, list[int]](), {}
+    for j, (c, dtype) in enumerate(zip(order, frame.dtypes, strict=True)):
+        if levels[c] is None and origins[c] is None and is_plain(dtype):
             by_dtype.setdefault(dtype, []).append(j)
             continue
-        at = slice(ends[j] - numbers(levels[j]), ends[j])
-        holes = gap[:, at.start]
-        column, about = frame.iloc[:, j], (levels[j], origins[j])
-        single[j] = _filled_column(column, where, len(index), value[:, at], holes, *about)
+        at, about = slice(ends[c] - numbers(levels[c]), ends[c]), (levels[c], origins[c])
+        single[j] = _filled_column(frame.iloc[:, j], place, value[:, at], gap[:, at.start], about)
     series = {j: pd.Series(cells, index, cells.dtype) for j, cells in single.items()}
     parts = [pd.DataFrame(series)] if series else []
     for positions in by_dtype.values():
-        at = ends[positions] - 1
+        at = ends[order[positions]] - 1
         parts.append(_filled_numbers(frame, positions, index, value[:, at], gap[:, at]))
     filled = parts[0] if len(parts) == 1 else pd.concat(parts, axis=1)[[*range(len(order))]]
     filled.columns = frame.columns
@@ -217,18 +216,12 @@ def _no_rows(index: pd.Index, spec: ViewSpec) -> pd.DataFrame:
 
 
 def _filled_column(
-    column: pd.Series,
-    where: NDArray[np.intp],
-    n: int,
-    block: Floats,
-    hole: NDArray[np.bool_],
-    levels: tuple[Any, ...] | None = None,
-    origin: str | None = None,
+    column: pd.Series, place: Array, block: Floats, hole: Array, about: About = (None, None)
 ) -> Any:
-    """Fill one column of n cells: the user's where present, else the model's."""
-    position = np.full(n, -1)
-    position[where] = np.arange(len(column))
-    observed, dtype = ~hole & (position >= 0), column.dtype
+    """Fill one column: the user's cells, at `place` (n,) where present (else -1), or the model's.
+    about: levels of categories, origin of dates."""
+    (levels, origin), dtype = about, column.dtype
+    observed = ~hole & (place >= 0)
     if levels is not None:
         codes = (block[:, 0] > 0.5).astype(int) if len(levels) <= 2 else block.argmax(1)
         codes = np.minimum(codes, len(levels) - 1)
@@ -241,7 +234,7 @@ def _filled_column(
     objects = cells.dtype == object
     if observed.any():
         source: Any = column.to_numpy(object) if objects else column.array
-        cells[observed] = source[position[observed]]
+        cells[observed] = source[place[observed]]
     if isinstance(dtype, pd.CategoricalDtype):  # extended by the levels that it lacks
         used = {*cells}
         lacking = [k for k in levels or () if k in used and k not in dtype.categories]
@@ -283,7 +276,7 @@ def written(column: pd.Series, new: pd.Series, missing: NDArray[np.bool_]) -> pd
     words = isinstance(new.dtype, pd.CategoricalDtype)
     if not (text or dated or words):
         block = new.to_numpy(np.float64, na_value=np.nan)[:, None]
-        return pd.Series(_filled_column(column, np.arange(len(new)), len(new), block, missing))
+        return pd.Series(_filled_column(column, np.arange(len(new)), block, missing))
     strings, cells = stripped(column), column.to_numpy(object).copy()
     own: Any
     if dated:

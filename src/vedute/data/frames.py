@@ -43,6 +43,9 @@ class ViewSpec:
     origins: tuple[str | None, ...] = ()
 
 
+Fitted = Sequence[ViewSpec] | None  # the views that an estimator was fitted on
+
+
 def check_same(mine: ViewSpec, fitted: ViewSpec) -> None:
     """Reject columns or categories that differ from those fitted on."""
     if mine.columns is None or fitted.columns is None:

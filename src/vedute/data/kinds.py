@@ -31,6 +31,7 @@ from vedute.data.frames import ViewSpec
 from vedute.data.rows import Part, in_file, is_sparse, pieces, stretches
 
 Seen = Part  # mask of observed entries
+Words = str | Sequence[str] | Mapping[str, str]  # a setting: one word, one per view, or by name
 AUTO_WORD = "auto"
 SPARSE, WIDE = 2 / 3, 30  # text: share of zeros, and columns
 TAIL, DEPTH, MANY_COLUMNS = 20.0, 0.1, 100  # counts: largest / median, variation of sums, columns
@@ -93,17 +94,12 @@ class Recognised(NamedTuple):
         return f"{escaped(name)}: {self.kind.name} ({self.why}); {self.kind.treatment}"
 
 
-def named(given: str | Sequence[str] | Mapping[str, str], names: Sequence[str]) -> list[str]:
+def named(given: Words, names: Sequence[str]) -> list[str]:
     """Expand `kinds` of the user to one word per view."""
     return per_view("kinds", given, names, tuple(KINDS))
 
 
-def per_view(
-    setting: str,
-    given: str | Sequence[str] | Mapping[str, str],
-    names: Sequence[str],
-    known: Sequence[str],
-) -> list[str]:
+def per_view(setting: str, given: Words, names: Sequence[str], known: Sequence[str]) -> list[str]:
     """Expand a setting, one word for all views, one each, or some by name; others are `auto`."""
     if isinstance(given, Mapping):
         strange = [k for k in given if k not in names]

@@ -16,6 +16,7 @@ from torch import Tensor
 
 READ_ROWS, READ_NUMBERS = 2**14, 2**21  # largest block of a pass over all rows
 Flags = TypeVar("Flags", Tensor, NDArray[Any])
+Step = Callable[[Tensor, Any], Tensor]  # (values of rows, their indices) -> new values
 CACHED_NUMBERS = 2**19  # of a block made from a sparse matrix: it stays in the processor's cache
 
 
@@ -45,10 +46,8 @@ class Rows:
     def ndim(self) -> int:
         return len(self.shape)
 
-    def then(
-        self, f: Callable[[Tensor, Any], Tensor], dtype: torch.dtype | None = None, *shape: int
-    ) -> Rows:
-        """Apply f after reading: (values of the rows, their indices) -> new values."""
+    def then(self, f: Step, dtype: torch.dtype | None = None, *shape: int) -> Rows:
+        """Apply f after reading."""
         whole = (len(self), *shape) if shape else self.shape
         read = partial(_read_then, self.read, f)
         return replace(self, shape=whole, dtype=dtype or self.dtype, read=read)
@@ -60,9 +59,7 @@ class Rows:
 Part = Tensor | Rows
 
 
-def _read_then(
-    read: Callable[[Any], Tensor], f: Callable[[Tensor, Any], Tensor], rows: Any
-) -> Tensor:
+def _read_then(read: Callable[[Any], Tensor], f: Step, rows: Any) -> Tensor:
     return f(read(rows), rows)
 
 
@@ -70,10 +67,8 @@ def _read_at(read: Callable[[Any], Tensor], index: Tensor, rows: Any) -> Tensor:
     return read(index[rows])
 
 
-def then(
-    part: Part, f: Callable[[Tensor, Any], Tensor], dtype: torch.dtype | None = None, *shape: int
-) -> Part:
-    """Apply f to a tensor, or to rows when they are read: (values, their indices) -> new values."""
+def then(part: Part, f: Step, dtype: torch.dtype | None = None, *shape: int) -> Part:
+    """Apply f to a tensor, or to rows when they are read."""
     return part.then(f, dtype, *shape) if isinstance(part, Rows) else f(part, slice(None))
 
 

@@ -26,6 +26,7 @@ from vedute.data.rows import (
 )
 from vedute.data.views import Views
 
+Array = NDArray[Any]
 Floats = NDArray[np.float64]
 Size = Any  # sizes of rows, (n, 1, ...), or one number for all
 WORDS = ("standard", "minmax", "none")
@@ -107,7 +108,7 @@ class Scaler:
         """The scaler without the steps before shift and scale: it restores g(x / size)."""
         return replace(self, power=0, profile=None, offset=None)
 
-    def restore(self, scaled: NDArray[Any], size: Size = 1.0) -> Floats:
+    def restore(self, scaled: Array, size: Size = 1.0) -> Floats:
         """Convert (..., *shape) to the user's units; a constant feature to its constant."""
         value = np.where(self.std > 0, scaled, self.mean) * self.scale + self.shift
         value = np.minimum(value, self.top, out=value)
@@ -115,9 +116,7 @@ class Scaler:
             value = np.exp(value) - self.offset
         return np.asarray(value if self.signed else size * value)
 
-    def moments(
-        self, mean: NDArray[Any], std: NDArray[Any], size: Size = 1.0
-    ) -> tuple[Floats, Floats]:
+    def moments(self, mean: Array, std: Array, size: Size = 1.0) -> tuple[Floats, Floats]:
         """Mean and standard deviation in the user's units, of values that are normal in scaled
         ones with these: under a logarithm E exp(y) = exp(E y + Var y / 2)."""
         if self.offset is None:
@@ -128,9 +127,7 @@ class Scaler:
         deviation = value * np.sqrt(np.expm1((std * self.scale) ** 2))
         return size * (value - self.offset), size * deviation
 
-    def quantile(
-        self, mean: Floats, std: Floats, z: NDArray[Any] | float, size: Size = 1.0
-    ) -> Floats:
+    def quantile(self, mean: Floats, std: Floats, z: Array | float, size: Size = 1.0) -> Floats:
         """Value that lies z standard deviations from the mean in scaled units; mean and std, and
         the result, in the user's: the inverse of `moments`."""
         level, spread = self._transformed_moments(mean, std, size)

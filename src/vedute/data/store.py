@@ -60,7 +60,8 @@ def read(folder: str | Path, rows: slice = slice(None), check: bool = True) -> S
         specs = tuple(map(_spec, facts["views"]))
 
         def file(name: str, *shape: int) -> File:
-            return _file(folder / name, files[name], (n, *shape), check, rows, lock)
+            version, a = _mapped(folder / name, files[name], (n, *shape), check)
+            return File(Opened(folder / name, version), a.dtype, a.shape, a.offset, rows, lock)
 
         def view(name: str, spec: ViewSpec) -> Rows:
             return file(name, *spec.shape).rows(f"{files[name]['sha256']} {rows}")
@@ -106,15 +107,8 @@ def digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _file(
-    path: Path,
-    about: dict[str, Any],
-    shape: tuple[int, ...],
-    check: bool,
-    rows: slice,
-    lock: Shared,
-) -> File:
-    """Open a memory-mapped array of this shape, as the manifest describes it."""
+def _mapped(path: Path, about: Any, shape: tuple[int, ...], check: bool) -> tuple[Version, Any]:
+    """Map an array of this shape, as the manifest describes it; and identify its file."""
     try:
         version = Version.of(path.stat())
         a: Any = np.load(plain_file(path), mmap_mode="r", allow_pickle=False)
@@ -132,7 +126,7 @@ def _file(
         raise ValueError(
             f"{path.name} in the store has shape {a.shape}, expected {shape}; {REMEDY}"
         )
-    return File(Opened(path, version), a.dtype, a.shape, a.offset, rows, lock)
+    return version, a
 
 
 def _spec(about: dict[str, Any]) -> ViewSpec:

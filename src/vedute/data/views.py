@@ -18,7 +18,7 @@ from torch import Tensor
 
 from vedute.data import checks, fill, foreign, html, kinds, omics, store
 from vedute.data.escaping import escaped
-from vedute.data.frames import ViewSpec, check_same
+from vedute.data.frames import Fitted, ViewSpec, check_same
 from vedute.data.rows import (
     Part,
     by_row,
@@ -81,7 +81,7 @@ class Views:
         columns: Columns | None = None,
         y: Any = None,
         *,
-        like: Sequence[ViewSpec] | None = None,
+        like: Fitted = None,
         dtype: torch.dtype | None = None,
         drop: str | Sequence[Any] = (),
     ) -> Views:
@@ -335,7 +335,7 @@ class Entry:
         mask: Any = None,
         columns: Columns | None = None,
         *,
-        like: Sequence[ViewSpec] | None = None,
+        like: Fitted = None,
         dtype: torch.dtype | None = None,
         aligned: bool = False,
         own: bool = False,
@@ -391,11 +391,11 @@ class Filling:
         rows = slice(self.written, self.written + len(values[0]))
         self.written, views = rows.stop, self.entry.views
         for v, (copy, value) in enumerate(zip(self.copies, values, strict=True)):
-            x, holes, gap = views.parts[v], views.hole_parts[v], torch.ones(value.shape).bool()
+            x, holes, gap = views.parts[v], views.hole_parts[v], np.ones(value.shape, bool)
             if v not in self.entry.anew:
                 missing = by_row(~views.mask[rows, v], x).expand(-1, *x.shape[1:])
-                gap = missing if holes is None else missing | holes[rows]
-            copy.add(rows, value, gap.cpu().numpy())
+                gap = (missing if holes is None else missing | holes[rows]).cpu().numpy()
+            copy.add(rows, value, gap)
 
     def filled(self) -> Any:
         """Return the copy, after all rows were added."""
@@ -416,7 +416,7 @@ class Filling:
         )
 
 
-def _observed(X: Views, mask: Any, like: Sequence[ViewSpec] | None) -> Views:
+def _observed(X: Views, mask: Any, like: Fitted) -> Views:
     """Renumber and describe a Views of the user, and mask it further."""
     if not len(X):
         raise ValueError("X has no samples: Found array with 0 sample(s)")
@@ -464,7 +464,7 @@ def _hidden(a: Part | None, mask: Tensor) -> Part | None:
     return None if a is None else then(a, partial(_zero_outside, mask))
 
 
-# Functions for `then`: (values of rows, their indices) -> new values
+# Steps for `then`
 
 
 def _zero_outside(mask: Tensor, x: Tensor, rows: Any) -> Tensor:
