@@ -6,7 +6,7 @@ All text is escaped here.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from typing import Any
 
@@ -25,9 +25,15 @@ def section(title: str, *parts: str) -> str:
     return f'<div style="{style}"><b>{escape(title)}</b>{"".join(parts)}</div>'
 
 
-def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Format a table; cells are text."""
-    return _table(heads, ([escape(cell) for cell in row] for row in rows))
+def table(
+    heads: Sequence[str], rows: Iterable[Sequence[str]], form: Callable[[str], str] = escape
+) -> str:
+    """Format a table; cells are text, or HTML if `form` is str."""
+    head = "".join(f'<th style="{CELL}">{escape(h)}</th>' for h in heads)
+    cells = ("".join(f'<td style="{CELL}">{form(cell)}</td>' for cell in row) for row in rows)
+    body = "".join(f"<tr>{row}</tr>" for row in cells)
+    style = "border-collapse:collapse;margin:4px 0 8px"
+    return f'<table style="{style}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
 
 
 def lines(sentences: Iterable[str]) -> str:
@@ -45,7 +51,7 @@ def patterns(mask: NDArray[np.bool_], names: Sequence[str]) -> str:
         rows.append([_squares(pattern, names), f"{bar}{count} ({percent(count / len(mask))})"])
     rest = [count for _, count in counts[PATTERNS_SHOWN:]]
     more = [f"{len(rest)} rarer patterns: {sum(rest)} samples"] if rest else []
-    return _table(["observed views", "samples"], rows) + lines(more)
+    return table(["observed views", "samples"], rows, str) + lines(more)
 
 
 def shape(sizes: Sequence[int]) -> str:
@@ -55,15 +61,6 @@ def shape(sizes: Sequence[int]) -> str:
 def percent(share: float) -> str:
     """Format a share; one that is not 0 is never written as 0 %."""
     return "<1 %" if 0 < share < 0.005 else f"{100 * share:.0f} %"
-
-
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Format a table; cells are HTML."""
-    head = "".join(f'<th style="{CELL}">{escape(h)}</th>' for h in heads)
-    cells = ("".join(f'<td style="{CELL}">{cell}</td>' for cell in row) for row in rows)
-    body = "".join(f"<tr>{row}</tr>" for row in cells)
-    style = "border-collapse:collapse;margin:4px 0 8px"
-    return f'<table style="{style}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
 
 
 def _squares(pattern: Sequence[Any], names: Sequence[str]) -> str:
