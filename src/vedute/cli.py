@@ -6,9 +6,8 @@ import errno
 import os
 import re
 import warnings
-from collections.abc import Callable
-from contextlib import suppress
-from functools import wraps
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from inspect import cleandoc
 from types import SimpleNamespace
 from typing import Annotated, Any, NoReturn
@@ -147,32 +146,28 @@ def answer(error: Exception) -> tuple[str, int]:
     return f"this is a bug: {kind}: {text}; VEDUTE_DEBUG=1 shows where, please report it", 2
 
 
-def one_line_errors(run: Callable[..., None], name: str) -> Callable[..., None]:
+@contextmanager
+def one_line_errors(name: str) -> Iterator[None]:
     """Report errors of a command in one sentence and an exit code, without a traceback."""
-
-    @wraps(run)
-    def wrapped(*args: Any, **options: Any) -> None:
-        try:
-            with stopping.terminable():
-                _ranks.check(name)
-                run(*args, **options)
-        except (BrokenPipeError, typer.Exit, typer.Abort, ClickException):
+    try:
+        with stopping.terminable():
+            _ranks.check(name)
+            yield
+    except (BrokenPipeError, typer.Exit, typer.Abort, ClickException):
+        raise
+    except Exception as error:
+        if os.environ.get("VEDUTE_DEBUG"):
             raise
-        except Exception as error:
-            if os.environ.get("VEDUTE_DEBUG"):
-                raise
-            text, code = answer(error)
-            _ranks.say_once(f"vedute: {text}", last=isinstance(error, ConnectionError))
-            raise typer.Exit(code) from None
-        except KeyboardInterrupt:
-            _ranks.say_once("vedute: interrupted")
-            raise typer.Exit(130) from None
-        except stopping.TerminatedError as ended:
-            with suppress(OSError):  # the terminal may be gone
-                _ranks.say_once(f"vedute: {ended.sentence()}")
-            raise typer.Exit(128 + ended.number) from None
-
-    return wrapped
+        text, code = answer(error)
+        _ranks.say_once(f"vedute: {text}", last=isinstance(error, ConnectionError))
+        raise typer.Exit(code) from None
+    except KeyboardInterrupt:
+        _ranks.say_once("vedute: interrupted")
+        raise typer.Exit(130) from None
+    except stopping.TerminatedError as ended:
+        with suppress(OSError):  # the terminal may be gone
+            _ranks.say_once(f"vedute: {ended.sentence()}")
+        raise typer.Exit(128 + ended.number) from None
 
 
 def flowing(doc: str) -> str:
@@ -202,4 +197,4 @@ for _name in commands.available():
         cls=Command,
         help=flowing(_command.run.__doc__),
         epilog=f"Example: {_command.EXAMPLE}",
-    )(one_line_errors(_command.run, _name))
+    )(one_line_errors(_name)(_command.run))

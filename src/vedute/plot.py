@@ -143,12 +143,7 @@ def clusters(model: Estimator, X: Any, ax: Axes | None = None) -> Axes:
 
 @styled
 def sample(
-    model: Estimator,
-    X: Any,
-    i: Any,
-    view: str | int,
-    ax: Axes | None = None,
-    coverage: float = 0.9,
+    model: Estimator, X: Any, i: Any, view: str | int, ax: Axes | None = None, coverage: float = 0.9
 ) -> Axes:
     """Plot one view of sample i by feature: observed values, imputed ones and their intervals, with
     values in your units at the right. Images are shown as such.

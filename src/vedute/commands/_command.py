@@ -17,9 +17,7 @@ from rich.table import Table
 from vedute.commands._options import ReadingOptions
 from vedute.data.escaping import escaped
 
-Json = Annotated[
-    bool, typer.Option("--json", help="Print one JSON object; the rest goes to stderr.")
-]
+Json = Annotated[bool, "--json: Print one JSON object; the rest goes to stderr."]
 
 
 class Answer(NamedTuple):
@@ -43,7 +41,7 @@ def command(run: Callable[..., Answer]) -> Callable[..., None]:
             for k, hint in hints.items()
         ]
     parameters.append(inspect.Parameter("as_json", kind, default=False, annotation=Json))
-    parameters = [p.replace(annotation=_option(p.name, p.annotation)) for p in parameters]
+    parameters = [*map(_option, parameters)]
 
     @wraps(run)
     def wrapped(*, as_json: bool, **options: Any) -> None:
@@ -64,17 +62,21 @@ def command(run: Callable[..., Answer]) -> Callable[..., None]:
     return wrapped
 
 
-def _option(name: str, annotation: Any) -> Any:
-    """Make an annotation with a text an option with this help; a word before ": " is how its value
-    is called. A bool is a flag that is off by default."""
-    kind, *notes = get_args(annotation) or [annotation]
+def _option(declared: inspect.Parameter) -> inspect.Parameter:
+    """Make a text that annotates a parameter the help of an option. It may start like a manual,
+    "--set NAME=VALUE: " or "FILE: ". A flag that is off by default has no negation."""
+    kind, *notes = get_args(declared.annotation) or [declared.annotation]
     if not notes or not isinstance(notes[0], str):
-        return annotation
-    word, colon, meaning = notes[0].partition(": ")
-    if not colon or " " in word:
-        word, meaning = "", notes[0]
-    flags = [f"--{name.replace('_', '-')}"] if kind is bool else []
-    return Annotated[kind, typer.Option(*flags, metavar=word or None, help=meaning)]
+        return declared
+    head, _, meaning = notes[0].partition(": ")
+    if not meaning or (" " in head and not head.startswith("--")):
+        head, meaning = "", notes[0]
+    names = [word for word in head.split() if word.startswith("--")]
+    if not names and declared.default is False:
+        names = [f"--{declared.name.replace('_', '-')}"]
+    value = next((word for word in head.split() if word not in names), None)
+    option = typer.Option(*names, metavar=value, help=meaning)
+    return declared.replace(annotation=Annotated[kind, option])
 
 
 def plain(value: Any) -> Any:

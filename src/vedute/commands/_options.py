@@ -21,11 +21,6 @@ def out(help: str, metavar: str = "OUT", show_default: bool = False) -> Any:
     return typer.Option("-o", "--out", metavar=metavar, help=help, show_default=show_default)
 
 
-def settings(help: str) -> Any:
-    """The option --set of a command."""
-    return typer.Option("--set", metavar="NAME=VALUE", help=help)
-
-
 Source = Annotated[str, typer.Argument(metavar="DATA", help=f"{INPUTS[0].upper()}{INPUTS[1:]}.")]
 OptionalSource = Annotated[
     str | None,
@@ -46,20 +41,13 @@ Groups = Annotated[
     "(.csv, .tsv, .parquet) of ids and groups.",
 ]
 OutsideMethod = Annotated[
-    str | None,
-    typer.Option(
-        "--method", metavar="MODULE:CLASS", help="The class RUN was fitted with, if it is yours."
-    ),
+    str | None, "MODULE:CLASS: The class RUN was fitted with, if it is yours."
 ]
 SafeCsv = Annotated[bool, "Put an apostrophe before ids that spreadsheets read as formulas."]
 Kinds = Annotated[list[str] | None, "VIEW=KIND: What a view holds: counts, text, ..."]
 Force = Annotated[bool, "Replace existing output."]
-Ids = Annotated[
-    bool, typer.Option("--ids/--no-ids", help="Name samples, and the files and folders of DATA.")
-]
-Values = Annotated[
-    bool, typer.Option("--values/--no-values", help="Keep values and labels of single samples.")
-]
+Ids = Annotated[bool, "Name samples, and the files and folders of DATA."]
+Values = Annotated[bool, "Keep values and labels of single samples."]
 
 
 class ReadingOptions(NamedTuple):
@@ -71,12 +59,8 @@ class ReadingOptions(NamedTuple):
     ] = None
     label: Annotated[str | None, "COLUMN: Take it out of the data; for evaluation only."] = None
     one_hot: Annotated[bool, "Columns of text are categories."] = False
-    samples: Annotated[
-        str | None, typer.Option(metavar="rows|columns", help="Where samples are in a .mat file.")
-    ] = None
-    decimal: Annotated[
-        str | None, typer.Option(metavar=",", help="For numbers like 1,234 that are not thousands.")
-    ] = None
+    samples: Annotated[str | None, "rows|columns: Where samples are in a .mat file."] = None
+    decimal: Annotated[str | None, ",: For numbers like 1,234 that are not thousands."] = None
     drop: Annotated[
         list[str] | None,
         "COLUMN: Leave a column of the tables out; repeatable, or a,b for several.",

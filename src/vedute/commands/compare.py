@@ -28,10 +28,7 @@ def run(
     reading: _options.ReadingOptions,
     data: _options.Source,
     methods: Annotated[
-        str,
-        typer.Option(
-            metavar="A,B|all", help="Beside the three simple fills; also MODULE:CLASS of your own."
-        ),
+        str, "A,B|all: Beside the three simple fills; also MODULE:CLASS of your own."
     ] = "blend",
     out: Annotated[
         Path | None, _options.out("A folder for scores.csv and scores.png.", show_default=True)
@@ -41,7 +38,7 @@ def run(
         typer.Option(metavar="K|auto", help="How many clusters.", show_default="as many as labels"),
     ] = None,
     settings: Annotated[
-        list[str] | None, _options.settings("A setting of the methods that have it; repeatable.")
+        list[str] | None, "--set NAME=VALUE: A setting of the methods that have it; repeatable."
     ] = None,
     seed: Annotated[int, "Seed of the hidden views and the methods."] = 0,
     engine: _engine.Engine = None,

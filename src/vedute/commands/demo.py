@@ -66,7 +66,7 @@ def run(
         imputed = models["blend"].impute(views, interval=INTERVAL)
         lower, upper = ([x.numpy() for x in end.x] for end in (imputed.lower, imputed.upper))
         coverage = scoring.coverage(true, lower, upper, hidden)
-        _write_tables(folder, truth, models["blend"], imputed.mean)
+        _write_tables(folder, truth, models["blend"], models["blend"].impute(views))
         drawn = find_spec("matplotlib") is not None
         if drawn:
             _write_figures(folder, truth, views, models, imputed)

@@ -35,7 +35,7 @@ def run(
     ] = None,
     preset: Annotated[str | None, "NAME: Published settings for this dataset."] = None,
     settings: Annotated[
-        list[str] | None, _options.settings("A setting of the method; repeatable.")
+        list[str] | None, "--set NAME=VALUE: A setting of the method; repeatable."
     ] = None,
     config: Annotated[
         Path | None, "FILE: Settings from a .toml file; --set overrides them."

@@ -6,8 +6,6 @@ from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from vedute.commands import _options
 from vedute.commands._command import Answer, command
 
@@ -28,22 +26,15 @@ def run(
     method: _options.OutsideMethod = None,
     interval: Annotated[float | None, "Q: Also write lower and upper ends, e.g. for 0.9."] = None,
     scale: Annotated[
-        str,
-        typer.Option(
-            metavar="units|kind",
-            help="kind: counts, text and positive values on the scale of the model.",
-        ),
+        str, "units|kind: kind: counts, text and positive values on the scale of the model."
     ] = "units",
     proba: Annotated[
         Path | None, "FILE: Also write the probability of each category: .csv, .parquet or .npz."
     ] = None,
     form: Annotated[
         str | None,
-        typer.Option(
-            "--format",
-            metavar="store|parquet",
-            help="If DATA is a store: parquet writes a folder with one table per view.",
-        ),
+        "--format store|parquet: If DATA is a store: parquet writes a folder with one table per "
+        "view.",
     ] = None,
     safe_csv: _options.SafeCsv = False,
     force: _options.Force = False,

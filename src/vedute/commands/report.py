@@ -22,8 +22,7 @@ def run(
     ids: _options.Ids = True,
     values: _options.Values = True,
     shapes: Annotated[
-        list[str] | None,
-        typer.Option("--shape", metavar="VIEW=HxW", help="Show this view as pictures; repeatable."),
+        list[str] | None, "--shape VIEW=HxW: Show this view as pictures; repeatable."
     ] = None,
     force: _options.Force = False,
 ) -> Answer:

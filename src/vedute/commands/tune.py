@@ -29,11 +29,9 @@ def run(
     trials: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Candidates to try.", show_default="20")
     ] = None,
-    minutes: Annotated[
-        float | None, typer.Option("--time", metavar="MINUTES", help="Time limit of the search.")
-    ] = None,
+    minutes: Annotated[float | None, "--time MINUTES: Time limit of the search."] = None,
     settings: Annotated[
-        list[str] | None, _options.settings("Keep this as it is; repeatable.")
+        list[str] | None, "--set NAME=VALUE: Keep this as it is; repeatable."
     ] = None,
     seed: Annotated[int, "Seed of hidden views, candidates and fits."] = 0,
     engine: _engine.Engine = None,

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import wraps
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 Bools = NDArray[np.bool_]
 Records = Sequence[Mapping[str, Any]]
-P = ParamSpec("P")
-T = TypeVar("T")
 INK, GREY, PALE, BLUE, RED = "#2b2d33", "#7b7f89", "#d5d8de", "#3f6fb5", "#c8452e"
 LIGHT_BLUE, PALE_BLUE = "#8fa9cf", "#b9cbe6"
 # M. Petroff, Accessible color sequences for data visualization (2021): safe for color-blind eyes
@@ -70,6 +67,8 @@ MARKERS = "o^"  # the second ten classes have the colors of the first
 def style() -> Iterator[None]:
     """A context with the style of this package. Other parameters are untouched: the first figure
     of a notebook makes matplotlib interactive, which `rc_context` would undo."""
+    if find_spec("matplotlib") is None:
+        raise ImportError("plots need matplotlib: pip install 'vedute[plots]'")
     from matplotlib import rcParams
 
     before = {name: rcParams[name] for name in STYLE}
@@ -80,17 +79,7 @@ def style() -> Iterator[None]:
         rcParams.update(before)
 
 
-def styled(draw: Callable[P, T]) -> Callable[P, T]:
-    """Draw in the style of this package; raise if matplotlib is not installed."""
-
-    @wraps(draw)
-    def drawn(*args: P.args, **options: P.kwargs) -> T:
-        if find_spec("matplotlib") is None:
-            raise ImportError("plots need matplotlib: pip install 'vedute[plots]'")
-        with style():
-            return draw(*args, **options)
-
-    return drawn
+styled = style()  # as a decorator
 
 
 def missing(ax: Axes, mask: Bools, names: Sequence[str], holes: Sequence[float]) -> None:

@@ -40,7 +40,7 @@ def run(
     ] = None,
     seeds: Annotated[str | None, typer.Option(metavar="42,44", show_default="the study's")] = None,
     settings: Annotated[
-        list[str] | None, _options.settings("For methods with this setting; repeatable.")
+        list[str] | None, "--set NAME=VALUE: For methods with this setting; repeatable."
     ] = None,
     jobs: Annotated[
         int | None,
