@@ -289,10 +289,9 @@ class Sums(torch.autograd.Function):
 def link_sums(ends: Tensor, x: Tensor, m: int) -> Tensor:
     """The sum of x_j over the links i -> j, ends (2, E): x (n, D) -> (m, D)."""
     ones = torch.ones(ends.shape[1], dtype=x.dtype, device=x.device)
-    matrix = torch.sparse_coo_tensor(
-        ends, ones, (m, len(x)), is_coalesced=True, check_invariants=False
-    )
-    total: Tensor = torch.sparse.mm(matrix, x)
+    with torch.sparse.check_sparse_tensor_invariants(False):  # torch 2.11 warns without a decision
+        matrix = torch.sparse_coo_tensor(ends, ones, (m, len(x)), is_coalesced=True)
+        total: Tensor = torch.sparse.mm(matrix, x)
     return total
 
 
