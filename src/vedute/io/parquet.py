@@ -132,7 +132,7 @@ def chunks(path: Path, how: Reading, rows: int) -> Generator[pd.DataFrame]:
     from pyarrow import Table
     from pyarrow.parquet import ParquetFile
 
-    with ParquetFile(path) as file:
+    with ParquetFile(literal(path)) as file:
         for batch in file.iter_batches(rows):
             yield _with_ids(Table.from_batches([batch]).to_pandas(), path, how)
 
@@ -149,7 +149,7 @@ def _metadata(path: Path) -> Any:
     from pyarrow import parquet
 
     with errors_as(f"{path} is not a parquet file"):
-        metadata = parquet.read_metadata(path)
+        metadata = parquet.read_metadata(literal(path))
         names = pd.Index(metadata.schema.to_arrow_schema().names)
     if not names.is_unique:
         twice = names[names.duplicated()].unique()

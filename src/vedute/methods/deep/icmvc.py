@@ -289,7 +289,7 @@ class Sums(torch.autograd.Function):
 def link_sums(ends: Tensor, x: Tensor, m: int) -> Tensor:
     """The sum of x_j over the links i -> j, ends (2, E): x (n, D) -> (m, D)."""
     ones = torch.ones(ends.shape[1], dtype=x.dtype, device=x.device)
-    with torch.sparse.check_sparse_tensor_invariants(False):  # torch 2.11 warns without a decision
+    with torch.sparse.check_sparse_tensor_invariants(False):  # type: ignore[no-untyped-call]
         matrix = torch.sparse_coo_tensor(ends, ones, (m, len(x)), is_coalesced=True)
         total: Tensor = torch.sparse.mm(matrix, x)
     return total
