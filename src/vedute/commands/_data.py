@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -17,9 +17,11 @@ from vedute.commands._command import say
 from vedute.data.escaping import listed
 from vedute.data.frames import ViewSpec, numbers
 from vedute.data.problems import all_at_once, incomplete, noted
+from vedute.data.store import manifest
 from vedute.data.views import Entry, Views, ever_seen
-from vedute.estimators import progress, saving
+from vedute.estimators import filling, progress, saving
 from vedute.estimators.base import Estimator
+from vedute.io import streaming
 
 Columns = Callable[[Estimator, Views], Mapping[str, Any]]
 
@@ -86,6 +88,29 @@ def opened(source: str, how: io.Reading, groups: str | None = None) -> tuple[Vie
         views = io.enter(given).views
         check(views)
     return views, known
+
+
+def streamed(source: str, how: io.Reading) -> tuple[Views, str | None]:
+    """The views of data to make a store of, streamed if they are large, and what ids are called."""
+    whole = ""
+    if io.mudata.is_zarr(Path(source)):
+        io.check_options(how, io.mudata.OPTIONS, source)
+        kept = io.mudata.read(Path(source), how)
+        return io.enter(kept, dtype=None).views, kept.id_name
+    if Path(source).exists() and not datasets.has(source) and not io.store.is_store(source):
+        try:
+            views = streaming.opened(Path(source), how)
+            if views is not None:
+                return views
+        except streaming.NotPlainError as e:
+            whole = f"vedute: {source} was read into memory as a whole: {e}"
+    given = open_data(source, how)
+    if given.whole is not None:
+        raise ValueError(f"{source} is a store already; copy the folder")
+    read = io.enter(given, dtype=None).views
+    if whole:
+        say(whole, file=sys.stderr)
+    return read, given.id_name
 
 
 def source_of(run: Path, source: str | None) -> str:
@@ -214,3 +239,61 @@ def check_place(out: Path, source: str) -> None:
         raise ValueError(f"{out} holds the data; choose another name")
     if home.is_dir() and home in place.parents:
         raise ValueError(f"{out} is inside the data; write it outside the data folder {source}")
+
+
+def probabilities(model: Estimator, views: Views) -> dict[str, Any]:
+    """Probabilities of all categories, (n,) by view, column and category."""
+    columns = {}
+    for view, p in model.impute_proba(views).items():
+        pairs = [*p.columns] if p.columns.nlevels > 1 else [(None, label) for label in p.columns]
+        for (column, category), chances in zip(pairs, p.to_numpy().T, strict=True):
+            name = view if column is None else f"{view}.{column}"
+            columns[f"{name}={category}"] = chances
+    return columns
+
+
+def write_filled(
+    part: Path, given: io.Data, entry: Entry, model: Estimator, interval: float | None, scale: str
+) -> None:
+    """Write a file or folder like the data, with missing views and entries filled in."""
+    ends = _ends(model.impute(entry.views, interval, scale))
+    anew = {end: filling.written_whole(model.views_, scale, end != "mean") for end in ends}
+    filled = {
+        name: entry.in_floats(anew[name]).filled([end.filled(v) for v in range(len(end.x))])
+        for name, end in ends.items()
+    }
+    given = given.unknown([entry.views.names[v] for v in anew["mean"]])
+    io.write_views(part, given, filled.pop("mean"), filled)
+    if part.suffix.lower() in io.ANNOTATED:
+        rows = {"embedding": model.transform(entry.views)}
+        rows |= {"labels": model.predict(entry.views)} if hasattr(model, "labels_") else {}
+        io.annotate(part, part, rows)
+
+
+def write_filled_blocks(
+    part: Path, given: io.Data, model: Estimator, interval: float | None, scale: str, tables: bool
+) -> None:
+    """Write the rows of a store in blocks, as a store or as one table per view; lower and upper
+    ends into folders inside it. Samples without ids have the row numbers of the original data."""
+    assert given.whole is not None
+    assert given.path is not None
+    n, writers = len(given.whole), dict[str, Any]()
+    row_ids = np.arange(n) if given.order is None else given.order
+    ids = row_ids if given.ids is None else given.ids
+    with ExitStack() as files:
+        for rows, block in blocks(given.whole, model, "imputing"):
+            for end, views in _ends(model.impute(block, interval, scale)).items():
+                if end not in writers:
+                    folder = part if end == "mean" else part / end
+                    folder.mkdir(exist_ok=True)
+                    table = io.parquet.Writer(folder, given.id_name) if tables else None
+                    writers[end] = files.enter_context(table or io.store.Writer(folder, n))
+                writers[end].add(views, ids[rows])
+        for writer in () if tables else writers.values():
+            writer.finish(given.order, manifest(given.path))
+
+
+def _ends(imputed: Any) -> dict[str, Views]:
+    """The views by name: mean, and with an interval lower and upper."""
+    parts = imputed if isinstance(imputed, tuple) else (imputed,)
+    return dict(zip(("mean", "lower", "upper"), parts, strict=False))

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from vedute.commands import _engine, _options
 from vedute.commands._command import Answer, command, say, table
@@ -84,7 +83,13 @@ def _show(rows: list[MethodScores], hidden: int, out: Path | None) -> None:
     from vedute.commands import _settings
 
     console = Console(highlight=False)
-    console.print(_table(rows))
+    labels = ["ACC %", "NMI %", "ARI %"] if any(row.scores for row in rows) else []
+    lines = []
+    for row in (row for row in rows if not row.failed):
+        error = "–" if row.error != row.error else f"{row.error:.3f}"
+        scores = [f"{100 * x:.1f}" for x in row.scores.values()] or ["–" for _ in labels]
+        lines.append([row.method, error, *scores, f"{row.seconds:.1f}"])
+    console.print(table(["method", "hidden-view error", *labels, "seconds"], lines))
     unit = "Error: mean squared, in standard deviations of each feature; 1 is the mean."
     console.print(f"{hidden} views hidden from all methods. {unit}", soft_wrap=True)
     for row in rows:
@@ -103,13 +108,3 @@ def _show(rows: list[MethodScores], hidden: int, out: Path | None) -> None:
             )
     if out is not None:
         say(f"wrote {out}")
-
-
-def _table(rows: list[MethodScores]) -> Table:
-    labels = ["ACC %", "NMI %", "ARI %"] if any(row.scores for row in rows) else []
-    lines = []
-    for row in (row for row in rows if not row.failed):
-        error = "–" if row.error != row.error else f"{row.error:.3f}"
-        scores = [f"{100 * x:.1f}" for x in row.scores.values()] or ["–" for _ in labels]
-        lines.append([row.method, error, *scores, f"{row.seconds:.1f}"])
-    return table(["method", "hidden-view error", *labels, "seconds"], lines)

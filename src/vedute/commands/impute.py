@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 from vedute.commands import _options
 from vedute.commands._command import Answer, command
-
-if TYPE_CHECKING:
-    from vedute import io
-    from vedute.data.views import Entry, Views
-    from vedute.estimators.base import Estimator
 
 EXAMPLE = "vedute impute run data/ -o filled/ --interval 0.9"
 
@@ -59,28 +54,17 @@ def run(
         model, given, entry = _data.open_run(run, source, how, method)
         views = entry.views
         if table is not None:
-            ids, columns = _data.computed(_probabilities, model, given, views)
+            ids, columns = _data.computed(_data.probabilities, model, given, views)
             io.write_rows(table, ids, given.id_name, columns)
         if tables:
             io.parquet.check_writable(out, model.specs)
         if given.whole is None:
-            _write(part, given, entry, model, interval, scale)
+            _data.write_filled(part, given, entry, model, interval, scale)
         else:
-            _write_blocks(part, given, model, interval, scale, tables)
+            _data.write_filled_blocks(part, given, model, interval, scale, tables)
     missing = (~views.mask).sum(0).tolist()
     result = {"samples": len(views), "imputed": dict(zip(views.names, missing, strict=True))}
     return Answer(result | {"wrote": [out, *([] if proba is None else [proba])]})
-
-
-def _probabilities(model: Estimator, views: Views) -> dict[str, Any]:
-    """Probabilities of all categories, (n,) by view, column and category."""
-    columns = {}
-    for view, p in model.impute_proba(views).items():
-        pairs = [*p.columns] if p.columns.nlevels > 1 else [(None, label) for label in p.columns]
-        for (column, category), chances in zip(pairs, p.to_numpy().T, strict=True):
-            name = view if column is None else f"{view}.{column}"
-            columns[f"{name}={category}"] = chances
-    return columns
 
 
 def _tables(form: str | None, scale: str, proba: Path | None, out: Path, source: str) -> bool:
@@ -100,61 +84,3 @@ def _tables(form: str | None, scale: str, proba: Path | None, out: Path, source:
     if form is not None and not store.is_store(source):
         raise ValueError(f"--format is for a store, {source} is written as it is; leave it out")
     return form == "parquet"
-
-
-def _write(
-    part: Path, given: io.Data, entry: Entry, model: Estimator, interval: float | None, scale: str
-) -> None:
-    """Write a file or folder like the data."""
-    from vedute import io
-    from vedute.estimators import filling
-
-    ends = _ends(model.impute(entry.views, interval, scale))
-    anew = {end: filling.written_whole(model.views_, scale, end != "mean") for end in ends}
-    filled = {
-        name: entry.in_floats(anew[name]).filled([end.filled(v) for v in range(len(end.x))])
-        for name, end in ends.items()
-    }
-    given = given.unknown([entry.views.names[v] for v in anew["mean"]])
-    io.write_views(part, given, filled.pop("mean"), filled)
-    if part.suffix.lower() in io.ANNOTATED:
-        rows = {"embedding": model.transform(entry.views)}
-        rows |= {"labels": model.predict(entry.views)} if hasattr(model, "labels_") else {}
-        io.annotate(part, part, rows)
-
-
-def _write_blocks(
-    part: Path, given: io.Data, model: Estimator, interval: float | None, scale: str, tables: bool
-) -> None:
-    """Write the rows of a store in blocks, as a store or as one table per view; lower and upper
-    ends into folders inside it. Samples without ids have the row numbers of the original data."""
-    import numpy as np
-
-    from vedute.commands import _data
-    from vedute.data import store as stored
-    from vedute.io import parquet, store
-
-    assert given.whole is not None
-    assert given.path is not None
-    n, writers = len(given.whole), dict[str, Any]()
-    row_ids = np.arange(n) if given.order is None else given.order
-    ids = row_ids if given.ids is None else given.ids
-    with ExitStack() as files:
-        for rows, block in _data.blocks(given.whole, model, "imputing"):
-            for end, views in _ends(model.impute(block, interval, scale)).items():
-                if end not in writers:
-                    folder = part if end == "mean" else part / end
-                    folder.mkdir(exist_ok=True)
-                    new = (
-                        parquet.Writer(folder, given.id_name) if tables else store.Writer(folder, n)
-                    )
-                    writers[end] = files.enter_context(new)
-                writers[end].add(views, ids[rows])
-        for writer in () if tables else writers.values():
-            writer.finish(given.order, stored.manifest(given.path))
-
-
-def _ends(imputed: Any) -> dict[str, Views]:
-    """The views by name: mean, and with an interval lower and upper."""
-    parts = imputed if isinstance(imputed, tuple) else (imputed,)
-    return dict(zip(("mean", "lower", "upper"), parts, strict=False))

@@ -80,18 +80,23 @@ def _print(facts: Inspection, source: str, reading: list[str]) -> None:
     source, views = escaped(source), [replace(v, name=escaped(v.name)) for v in facts.views]
     patterns = [([*map(escaped, names)], count) for names, count in facts.patterns]
     facts = replace(facts, views=views, patterns=patterns)
-    rows, slots = (f"{100 * share:.1f} %" for share in facts.rates)
+    lacking, slots = (f"{100 * share:.1f} %" for share in facts.rates)
     console.print(
         f"{source}: {facts.n} samples, {len(facts.views)} views", style="bold", soft_wrap=True
     )
-    console.print(_views(facts))
-    console.print(f"{rows} of the samples lack a view; {slots} of all views are missing.\n")
+    rows = []
+    for v in views:
+        span = "" if v.low is None else f"{v.low:.4g} to {v.high:.4g}"
+        shares = f"{100 * v.missing:.1f} %", f"{100 * v.holes:.2g} %" if v.holes else "none"
+        rows.append([v.name, " x ".join(map(str, v.shape)), v.dtype, span, *shares, v.kind])
+    heads = ("view", "shape", "type", "range", "missing", "holes", "kind")
+    console.print(table(heads, rows, ("shape", "type", "range", "kind"), **PLAIN))
+    console.print(f"{lacking} of the samples lack a view; {slots} of all views are missing.\n")
     console.print(_patterns(facts))
     if facts.rates.slots and 2 < len(facts.views) <= MOST_PAIRED:
         console.print("\nSamples that have both views", style="bold")
-        names = [v.name for v in facts.views]
-        counts = zip(names, facts.together, strict=True)
-        lines = [[name, *map(str, row)] for name, row in counts]
+        names = [v.name for v in views]
+        lines = [[k, *map(str, row)] for k, row in zip(names, facts.together, strict=True)]
         console.print(table(["", *names], lines, **PLAIN))
     console.print("Taken for (--kind VIEW=KIND corrects it)", style="bold")
     for view in facts.views:
@@ -103,16 +108,6 @@ def _print(facts: Inspection, source: str, reading: list[str]) -> None:
         console.print(f"  {name:15} {value}", soft_wrap=True)
     command = join(["vedute", "fit", source, "-o", "run", *reading])
     console.print(f"  {escaped(command)}", soft_wrap=True)
-
-
-def _views(facts: Inspection) -> Table:
-    rows = []
-    for v in facts.views:
-        span = "" if v.low is None else f"{v.low:.4g} to {v.high:.4g}"
-        shares = f"{100 * v.missing:.1f} %", f"{100 * v.holes:.2g} %" if v.holes else "none"
-        rows.append([v.name, " x ".join(map(str, v.shape)), v.dtype, span, *shares, v.kind])
-    heads = ("view", "shape", "type", "range", "missing", "holes", "kind")
-    return table(heads, rows, ("shape", "type", "range", "kind"), **PLAIN)
 
 
 def _patterns(facts: Inspection) -> Table:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -55,12 +57,12 @@ def run(
         raise ValueError(f"--time takes minutes above 0, got {minutes:g}")
     cls = _settings.method(method)
     fixed = _settings.check(cls, _settings.parse(settings or []))
-    how = reading.checked()
+    how, on_tried = reading.checked(), partial(_print_trial, before=[])
     with io.atomic_file(out, force) as part:
         views = io.enter(_data.open_data(data, how)).views
         _data.check(views)
         with _engine.running(engine, scheduler):
-            tuned = tuning.tune(cls, views, fixed, trials, minutes, seed, _PrintTrial())
+            tuned = tuning.tune(cls, views, fixed, trials, minutes, seed, on_tried)
         config = {"method": method, "settings": fixed | tuned.settings()}
         text = f"# vedute tune {data}: {_verdict(tuned)}\n{toml.dumps(config)}"
         part.write_text(text, encoding="utf-8")
@@ -77,21 +79,14 @@ def run(
     return Answer(config | measured | {"wrote": [out]}, show)
 
 
-class _PrintTrial:
-    """Prints one line per candidate to stderr."""
-
-    def __init__(self) -> None:
-        self.number, self.best = 0, float("inf")
-
-    def __call__(self, tried: Tried) -> None:
-        import sys
-
-        what = " ".join(f"{k}={v}" for k, v in tried.settings.items()) or "the defaults"
-        better = " *" if tried.share == 1 and tried.error < self.best else ""
-        self.best = min(self.best, tried.error) if tried.share == 1 else self.best
-        self.number += 1
-        share = f"{tried.share:4.0%} of training"
-        say(f"{self.number:3} {share}  {tried.error:.4f}{better}  {what}", file=sys.stderr)
+def _print_trial(tried: Tried, before: list[Tried]) -> None:
+    """Print a candidate to stderr, and put it with those before."""
+    best = min((other.error for other in before if other.share == 1), default=float("inf"))
+    better = " *" if tried.share == 1 and tried.error < best else ""
+    before.append(tried)
+    what = " ".join(f"{k}={v}" for k, v in tried.settings.items()) or "the defaults"
+    share = f"{tried.share:4.0%} of training"
+    say(f"{len(before):3} {share}  {tried.error:.4f}{better}  {what}", file=sys.stderr)
 
 
 def _verdict(tuned: Tuned) -> str:

@@ -31,20 +31,15 @@ COLORS = [
 STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",
     "font.size": 9.5,
-    "text.color": INK,
-    "axes.labelcolor": INK,
     "axes.edgecolor": "#9a9ea8",
     "axes.linewidth": 0.8,
     "axes.titlesize": 10.5,
     "axes.titleweight": "bold",
     "axes.titlelocation": "left",
     "axes.titlepad": 10.0,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "xtick.major.size": 3.0,
-    "ytick.major.size": 3.0,
+    **dict.fromkeys(("text.color", "axes.labelcolor", "xtick.color", "ytick.color"), INK),
+    **dict.fromkeys(("axes.spines.top", "axes.spines.right"), False),
+    **dict.fromkeys(("xtick.major.size", "ytick.major.size"), 3.0),
 }
 OFFSET: dict[str, Any] = {"textcoords": "offset points"}
 SMALL: dict[str, Any] = {"fontsize": 8, "color": GREY}

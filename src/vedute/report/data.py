@@ -122,8 +122,9 @@ def training(run: FittedRun) -> str:
             "About a tenth of the observed views are hidden from training: how well they are "
             "inferred decides when to stop."
         )
-    if run.ended():
-        lead += f" It ended: {escape(run.ended())}."
+    ended = next((str(r["ended"]) for r in run.history if "ended" in r), "")  # before a refit
+    if ended:
+        lead += f" It ended: {escape(ended)}."
     if run.second():
         lead += (
             f" With so few samples they are needed: <b>after step {run.second()} the model was "

@@ -126,7 +126,7 @@ def _cards(run: FittedRun) -> list[tuple[str, str]]:
         K = int(run.labels.max()) + 1
         cards.append((str(K), f"cluster{'s' * (K > 1)}"))
         if len(run.results.margin):
-            cards.append((percent(run.uncertain().mean()), "of samples uncertain"))
+            cards.append((percent(run.uncertain.mean()), "of samples uncertain"))
     scored = agreement(run)
     return cards + ([(percent(scored["acc"]), "clustering accuracy")] if scored else [])
 

@@ -18,6 +18,7 @@ import tomllib
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from string import digits
@@ -283,23 +284,19 @@ class FittedRun:
 
     def views_of(self, row: int) -> str:
         """The views that a sample has, or lacks, whichever list is shorter."""
-        seen = self.mask[row]
-        lost = [name for name, s in zip(self.names, seen, strict=True) if not s]
+        names = np.array(self.names, object)
+        seen, lost = names[self.mask[row]].tolist(), names[~self.mask[row]].tolist()
         if not lost:
             return "all views observed"
-        if 2 * len(lost) <= len(seen):
-            return f"without {', '.join(lost)}"
-        return f"only {', '.join(name for name in self.names if name not in lost)}"
+        few = len(lost) <= len(seen)
+        return f"without {', '.join(lost)}" if few else f"only {', '.join(seen)}"
 
     def gaps(self, row: int) -> dict[str, str]:
         """Missing entries of the observed views of a sample, by view: "2 values of blood"."""
-        counts = self.gap_counts()[row].tolist()
-        return {
-            name: f"{k} value{'s' * (k != 1)} of {name}"
-            for name, k in zip(self.names, counts, strict=True)
-            if k
-        }
+        counts = dict(zip(self.names, self.gap_counts[row].tolist(), strict=True))
+        return {name: f"{k} value{'s' * (k != 1)} of {name}" for name, k in counts.items() if k}
 
+    @cached_property
     def gap_counts(self) -> Array:
         """The number of missing entries of observed views, (n, L)."""
         return self.results.gaps if len(self.results.gaps) else np.zeros_like(self.mask, int)
@@ -351,14 +348,11 @@ class FittedRun:
         """The step after which the model was refit; 0 without a refit."""
         return history.second(self.history)
 
-    def ended(self) -> str:
-        """The reason why training ended, that of the first if there was a refit; "" if unknown."""
-        return next((str(r["ended"]) for r in self.history if "ended" in r), "")
-
     def watched(self) -> bool:
         """Whether hidden views decided when to stop."""
         return any(r["hidden_error"] is not None for r in self.history)
 
+    @cached_property
     def uncertain(self) -> NDArray[np.bool_]:
         """Whether another cluster is about as near, or nearer without one of the views, (n,)."""
         if not len(self.results.margin):

@@ -56,7 +56,7 @@ def samples(run: FittedRun) -> str:
     if not len(results.doubt) and not len(results.margin):
         return ""
     if len(results.doubt):
-        lacking = ~run.mask | (run.gap_counts() > 0)
+        lacking = ~run.mask | (run.gap_counts > 0)
         left = lacking.any(1) & np.isnan(results.doubt)
         unmeasured = f", and for {number(left.sum())} that were not measured" * bool(left.any())
         lead += (
@@ -123,7 +123,7 @@ def line(run: FittedRun, row: int, name: str) -> dict[str, str]:
         doubt = float(run.results.doubt[row])
         fields["uncertainty"] = NONE if np.isnan(doubt) else percent(doubt)
     if run.labels is not None:
-        label, unsure = str(int(run.labels[row])), bool(run.uncertain()[row])
+        label, unsure = str(int(run.labels[row])), bool(run.uncertain[row])
         fields["cluster"] = f"{label} or {run.results.runner_up[row]}" if unsure else label
     gaps, views = run.gaps(row), zip(run.names, run.mask[row], strict=True)
     lost = [gaps.get(name, name) for name, seen in views if name in gaps or not seen]
@@ -194,7 +194,7 @@ def colorings(run: FittedRun) -> list[Coloring]:
         choices.append(_by_label(run.results.y))
     choices.append(_by_pattern(run))
     if len(run.results.margin):
-        words, sure = ["certain", "uncertain"], run.uncertain().astype(int)
+        words, sure = ["certain", "uncertain"], run.uncertain.astype(int)
         choices.append(Coloring("certainty", words, sure, ["line", "k2"]))
     return choices
 
@@ -315,7 +315,7 @@ def clusters(run: FittedRun) -> str:
         )
     scored = ", ".join(f"{k.upper()} {percent(s, 1)}" for k, s in agreement(run).items())
     words = f"<p>Against the labels, which no method ever sees: {scored}.</p>" if scored else ""
-    counts, uncertain = np.bincount(run.labels), run.uncertain()
+    counts, uncertain = np.bincount(run.labels), run.uncertain
     shown = min(len(counts), MOST_CLUSTERS)
     bars = counts[:shown], np.bincount(run.labels[uncertain], minlength=len(counts))[:shown]
     more = f"; the first {shown} of {len(counts)}" if shown < len(counts) else ""
