@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from torch import Tensor
@@ -17,10 +17,13 @@ from vedute.data.rows import stretches
 from vedute.data.views import Views
 from vedute.estimators.settings import LOOSE
 from vedute.scale import ranks
+from vedute.training.checkpoints import MismatchError
 from vedute.training.history import Record
 
+FROM_CALLBACK = "raised by a callback"  # a note on errors
 # Settings that ranks need not share, or that are compared by the settings inside.
 NOT_COMPARED = (*LOOSE, "random_state", "method", "expert_settings")
+T = TypeVar("T")
 
 
 @dataclass
@@ -91,6 +94,22 @@ def check_ranks(model: Any, raw: Views, groups: Tensor | None) -> None:
             f"the ranks fit {type(model).__name__} with other settings, or on other data; "
             "every rank takes the same"
         )
+
+
+def attempted(work: Callable[[], T]) -> T | Exception:
+    """Return the result of `work`, or the error that it raised.
+
+    Errors of the disk, of other ranks, of checkpoints and of callbacks propagate: they are not the
+    method's fault.
+    """
+    try:
+        return work()
+    except (OSError, MismatchError):
+        raise
+    except Exception as error:
+        if FROM_CALLBACK in getattr(error, "__notes__", ()):
+            raise
+        return error
 
 
 def digest(settings: Mapping[str, Any], parts: Iterable[Any]) -> str:

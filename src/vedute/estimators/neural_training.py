@@ -16,7 +16,7 @@ import torch
 from vedute.data.holdout import HoldOut
 from vedute.data.views import Views
 from vedute.estimators import front, progress
-from vedute.estimators.context import FitContext, digest
+from vedute.estimators.context import FROM_CALLBACK, FitContext, digest
 from vedute.estimators.networks import ARM
 from vedute.estimators.settings import LOOSE
 from vedute.nn import coders, convolutions
@@ -28,7 +28,6 @@ from vedute.training.model import Model, load_state
 log = logging.getLogger("vedute")
 UNWATCHED_STEPS = 1000  # without hidden views, hence without early stopping
 UNUSED = (*LOOSE, "columns", "random_state")  # settings that training does not depend on
-FROM_CALLBACK = "raised by a callback"  # a note on errors
 COMPILED_STEPS = 40_000  # least steps for which image networks are compiled on a GPU
 MEASURED = 5.0  # seconds of steps for the estimate
 LONG = 120.0  # seconds from which on it is reported

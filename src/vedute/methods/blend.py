@@ -49,14 +49,12 @@ from vedute.data.rows import slices
 from vedute.data.views import Views
 from vedute.estimators import cross_fitting, progress, saving, settings
 from vedute.estimators.base import Estimator
-from vedute.estimators.context import FitContext
+from vedute.estimators.context import FitContext, attempted
 from vedute.estimators.imputation import Imputer
 from vedute.estimators.learner import Learner
-from vedute.estimators.method import Ability, Array, WarmStart
-from vedute.estimators.neural_training import FROM_CALLBACK
+from vedute.estimators.method import Array, WarmStart
 from vedute.estimators.settings import estimator, setting
 from vedute.scale import backends
-from vedute.training.checkpoints import MismatchError
 from vedute.training.history import Record
 
 EXPERTS = ("mvp", "lowrank_fill", "kernel_fill", "gaussian_fill")
@@ -67,7 +65,6 @@ LARGE_DATA = 1e5  # numbers in the data; below, starting a process takes longer 
 PRIOR_INSTANCES = 50.0  # strength of the prior of weights, in instances
 PREDICTED_NUMBERS = 2**22  # predictions per batch
 SUM_WEIGHT = 1e4  # weight of the constraint sum w = 1 against the errors
-T = TypeVar("T")
 Held = TypeVar("Held", HoldOut, HiddenEntries)
 FORWARDED = ("verbose", "device", "checkpoint_minutes")  # to experts that have them
 
@@ -109,7 +106,6 @@ class Blend(Estimator):
     }
     absent = "filled by several methods, weighted by hidden views"
     shrinks = False
-    generates = Ability(lambda _: True)
 
     # Settings.
 
@@ -523,22 +519,6 @@ def fit_expert(
         return model
 
     return attempted(fitted)
-
-
-def attempted(work: Callable[[], T]) -> T | Exception:
-    """The result of `work`, or the error that it raised.
-
-    Errors of the disk, of other ranks, of checkpoints and of callbacks propagate: they are not the
-    method's fault.
-    """
-    try:
-        return work()
-    except (OSError, MismatchError):
-        raise
-    except Exception as error:
-        if FROM_CALLBACK in getattr(error, "__notes__", ()):
-            raise
-        return error
 
 
 def finite(values: list[Array]) -> list[Array]:
