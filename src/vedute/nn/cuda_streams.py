@@ -4,7 +4,7 @@ sequence."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TypeVar
 
@@ -23,21 +23,17 @@ def parallel_streams(tasks: Sequence[Callable[[], T]], inputs: Sequence[Tensor])
     used = _streams(inputs[0].device.index)[: len(tasks)]
     for stream in used:
         stream.wait_stream(current)
-        _share(inputs, stream)
+        for t in inputs:
+            t.record_stream(stream)  # keep their memory while the stream may use it
     for i, task in enumerate(tasks):
         with torch.cuda.stream(used[i % len(used)]):
             results.append(task())
     for stream in used:
         current.wait_stream(stream)
     for result in results:
-        _share([result] if isinstance(result, Tensor) else result, current)
+        for t in (result,) if isinstance(result, Tensor) else result:
+            t.record_stream(current)
     return results
-
-
-def _share(tensors: Iterable[Tensor], stream: torch.cuda.Stream) -> None:
-    """Keep the memory of these tensors reserved while `stream` may still use it."""
-    for t in tensors:
-        t.record_stream(stream)
 
 
 @cache

@@ -34,6 +34,7 @@ from vedute.estimators import clustering
 from vedute.estimators.settings import choice, estimator, setting
 from vedute.methods.deep.shared.autoencoders import AutoencoderEstimator, Autoencoders
 from vedute.nn import neighbors, noise
+from vedute.nn.coders import decode
 from vedute.nn.likelihoods import Likelihoods
 from vedute.nn.losses import match_clusters, per_view_mean
 from vedute.training.model import Generative, Stage, Terms
@@ -179,14 +180,15 @@ class CPSPANModel(Generative):
     def decode(self, batch: Views, draws: int = 0) -> list[Tensor]:
         """Decode all views; copies have no posterior, so all draws are equal."""
         z = self.filled(self.nets(batch), batch.mask)
-        outs = self.nets.decode(z.unsqueeze(0))
+        outs = decode(self.nets.decoders, z.unsqueeze(0))
         return [out.expand(max(draws, 1), *out.shape[1:]) for out in outs]
 
     def prior(self, n: int) -> list[Tensor]:
         """Decode random training samples, completed and drawn with replacement."""
         cpu = noise.generator(torch.device("cpu"))
         rows = torch.randint(len(self.bank), (n,), generator=cpu).to(self.bank.device)
-        return self.nets.decode(self.filled(self.bank[rows], self.known[rows]).unsqueeze(0))
+        z = self.filled(self.bank[rows], self.known[rows])
+        return decode(self.nets.decoders, z.unsqueeze(0))
 
 
 def instance_alignment(z: Tensor, mask: Tensor, pairs: Tensor) -> Tensor:

@@ -21,7 +21,7 @@ from vedute.estimators.neural import NeuralEstimator
 from vedute.estimators.settings import estimator, length
 from vedute.methods.deep.shared import hyperparameters
 from vedute.nn import noise
-from vedute.nn.coders import Decoder, Encoder, decode, encode
+from vedute.nn.coders import Decoder, Encoder, encode
 from vedute.nn.gaussian import Gaussian
 from vedute.nn.likelihoods import Likelihoods
 from vedute.nn.losses import code_errors, per_view_mean
@@ -91,10 +91,6 @@ class Autoencoders(nn.Module):
             last.weight[:half].mul_(factor)
             last.bias[:half].mul_(factor)
             first.weight.div_(factor)
-
-    def decode(self, z: Tensor) -> list[Tensor]:
-        """Decode (S, B, L, D) to L tensors (S, B, *shape_v)."""
-        return decode(self.decoders, z)
 
 
 def kmeans(z: Tensor, K: int, starts: int = 10) -> Tensor:
