@@ -246,7 +246,7 @@ def test_the_released_fill_asks_with_zeros_so_all_get_the_same_copy():
 
 @both_variants
 def test_what_lies_under_a_missing_view_never_matters(variant):
-    """In the public code it matters: the encoding of the missing view itself is the query."""
+    """The public code differs: it queries with the encoding of the missing view itself."""
     batch, found = batch_of(12), []
     for data in (batch, poisoned(batch)):
         model = built(CPSPAN, variant=variant, n_prototypes=3)

@@ -226,8 +226,8 @@ def _runs_on(
         for entry in study.entries:
             if entry.datasets and dataset not in entry.datasets:
                 continue
-            fields = _specification(entry, study, dataset, truth, overrides)
-            run = Run(**fields, **place, mask=missing.fingerprint(drawn))
+            specification = _specification(entry, study, dataset, truth, overrides)
+            run = Run(**specification, **place, mask=missing.fingerprint(drawn))
             tried = _tried(run, entry, truth, masks)
             yield from tried
             best = _best(tried, done) if tried else run
