@@ -634,6 +634,24 @@ def test_parquet_takes_the_samples_of_other_files_in(tmp_path):
     assert new["none"].to_pylist() == [0.75] * 4
 
 
+def test_categories_as_ids_in_parquet_take_new_ones(tmp_path):
+    pytest.importorskip("pyarrow")
+    (tmp_path / "d").mkdir()
+    ids = pd.CategoricalIndex(["p1", "p2"], name="id")
+    pd.DataFrame({"x": [1.0, 2.0]}, ids).to_parquet(tmp_path / "d/a.parquet")
+    (tmp_path / "d/b.csv").write_text("id,y\np1,1\np3,2\n")
+    data = io.read(tmp_path / "d")
+    entry = io.enter(data)
+    (tmp_path / "out").mkdir()
+    filled = entry.filled([np.full(x.shape, 0.5) for x in entry.views.x])
+    io.write_views(tmp_path / "out", data, filled)
+    assert pd.read_parquet(tmp_path / "out/a.parquet")["x"].to_dict() == {
+        "p1": 1,
+        "p2": 2,
+        "p3": 0.5,
+    }
+
+
 def test_parquet_keeps_dtypes_and_where_ids_are(tmp_path):
     data, options = make_integer_ids(tmp_path)
     vedute_("fit", data, "-o", tmp_path / "run", *options, *MEAN)

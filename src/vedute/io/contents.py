@@ -104,7 +104,7 @@ def errors_as(
     kinds = kinds or (Exception,)
     try:
         yield
-    except (MemoryError, NotImplementedError, TooLargeError):
+    except (MemoryError, TooLargeError):
         raise
     except kinds as e:
         raise ValueError(f"{problem} ({' '.join(str(e).split())}); {remedy}") from None

@@ -73,17 +73,16 @@ def write(out: Path, data: Data, views: Filled, ends: Mapping[str, Filled]) -> N
 def _variables(path: Path) -> dict[str, Any]:
     """Read all variables, after checks of their memory and of what scipy would crash on."""
     limits.file_size(path)
-    try:
-        with errors_as(f"{path} is not a MATLAB file", "save it again"):
-            _check_file(path)
-            declared = 0
-            with suppress(Exception):  # the reader reports the error; cells declare no numbers
-                for _, shape, kind in whosmat(path):
-                    declared += prod(shape) * ITEM_BYTES.get(kind, 0)
-            limits.check(declared, path)
+    with errors_as(f"{path} is not a MATLAB file", "save it again"):
+        _check_file(path)
+        declared = 0
+        with suppress(Exception):  # the reader reports the error; cells declare no numbers
+            for _, shape, kind in whosmat(path):
+                declared += prod(shape) * ITEM_BYTES.get(kind, 0)
+        limits.check(declared, path)
+        with suppress(NotImplementedError):
             return {k: v for k, v in loadmat(path).items() if not k.startswith("__")}
-    except NotImplementedError:
-        raise ValueError(f"{path} is a MATLAB v7.3 file; save it with -v7") from None
+    raise ValueError(f"{path} is a MATLAB v7.3 file; save it with -v7")
 
 
 def _check_file(path: Path) -> None:
@@ -95,7 +94,8 @@ def _check_file(path: Path) -> None:
         elements = [(kind, inside)]
         if kind == COMPRESSED:
             stream = zlib.decompressobj()
-            inside = memoryview(stream.decompress(inside, limits.most_bytes() + 1))
+            most = limits.most_bytes() + 2**20  # enough to report how much more it takes
+            inside = memoryview(stream.decompress(inside, most))
             elements = [*_elements(inside, order, (*NUMERIC, MATRIX))] if stream.eof else []
         total += len(inside)
         limits.check(total, path)

@@ -87,18 +87,30 @@ def _written(table: Any, name: str, new: pd.Series, missing: NDArray[np.bool_]) 
 
 
 def _with_new_ids(table: Any, raw: pd.DataFrame, ids: pd.Index, how: Reading, path: Path) -> Any:
-    """Replace the ids of all rows, where some of them are new. They stay text where the type of the
-    file cannot hold them, or makes two of them equal."""
+    """Replace the ids of all rows, where some of them are new."""
     from pyarrow import ArrowException, array
 
     at = _id_place(raw, path, how)
     name = table.schema.pandas_metadata["index_columns"][0] if at < 0 else str(raw.columns[at])
-    at, column = table.schema.get_field_index(name), array(ids.to_numpy(object))
+    column = array(_as_stored(ids, raw.index.dtype if at < 0 else raw.dtypes.iloc[at]).to_numpy())
+    at = table.schema.get_field_index(name)
     with suppress(ArrowException):
         stored = column.cast(table.schema.types[at])
-        if len(stored.unique()) == len(stored):
+        if len(stored.unique()) == len(stored):  # else two texts of one moment
             column = stored
     return table.set_column(at, name, column)
+
+
+def _as_stored(ids: pd.Index, dtype: Any) -> pd.Index:
+    """Convert ids to the dtype of the file; keep text where that fails or makes two of them equal,
+    and for categories, which new ids are not among."""
+    if isinstance(dtype, pd.CategoricalDtype):
+        return ids
+    try:
+        converted: pd.Index = ids.astype(dtype)
+    except (TypeError, ValueError, OverflowError):
+        return ids
+    return converted if converted.is_unique else ids
 
 
 def _with_ids(raw: pd.DataFrame, path: Path, how: Reading) -> pd.DataFrame:
