@@ -127,14 +127,13 @@ def write_views(
     ends: {"lower": ..., "upper": ...}, views that go beside them
     """
     columns = {k: v.columns for k, v in data.views.items() if isinstance(v, pd.DataFrame)}
-    views, *others = (  # without columns of fitting that the data lack
-        {k: v[columns[k]] if k in columns else v for k, v in group.items()}
-        for group in (views, *(ends or {}).values())
-    )
-    ends = dict(zip(ends or {}, others, strict=True))
+    groups = {  # without columns of fitting that the data lack
+        end: {k: v[columns[k]] if k in columns else v for k, v in group.items()}
+        for end, group in {"": views, **(ends or {})}.items()
+    }
     plain = path.suffix.lower() == ".npz" or data.path is None
     form: Format = npz if plain else format_of(data.path or path)
-    form.write(path, data, views, ends)
+    form.write(path, data, groups.pop(""), groups)
 
 
 def write_new(out: Path, views: Filled) -> None:

@@ -43,7 +43,6 @@ from vedute.io.contents import (
     id_column,
     own_first,
 )
-from vedute.io.files import literal
 
 SEPARATORS = ("\t", ";", ",", "|")
 SNIFFED_LINES = 20
@@ -259,12 +258,13 @@ def _parser(path: Path, d: Dialect, **options: Any) -> Iterator[Any]:
     """Open the parser of pandas, an iterator over frames; raise its errors as messages that name
     the file and the line."""
     packed, width = path.suffix.lower() == ".gz", len(d.columns)
+    absolute = path.absolute()  # pandas expands a leading ~ to the home folder
     try:
         with (
             errors_as(f"{path} is damaged", "write it again", *GZIP_ERRORS),
             errors_as(f"{path} is not UTF-8 text", "save it as UTF-8", UnicodeError),
             warnings.catch_warnings(),
-            limits.unpacked(path) if packed else nullcontext(literal(path)) as content,
+            limits.unpacked(path) if packed else nullcontext(absolute) as content,
         ):
             warnings.simplefilter("error", pd.errors.ParserWarning)
             options |= {"sep": d.separator, "encoding": d.encoding, "names": list(range(width))}

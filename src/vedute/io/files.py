@@ -236,8 +236,3 @@ def complaint(name: str, ending: str = "") -> str | None:
     if len((name + ending).encode()) > MAX_NAME_BYTES:
         return f"it is longer than {MAX_NAME_BYTES} bytes"
     return None
-
-
-def literal(path: Path) -> Path:
-    """Return the absolute path: pandas expands a leading ~ to the home folder."""
-    return path.absolute()

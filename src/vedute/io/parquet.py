@@ -18,11 +18,12 @@ from vedute.data.frames import ViewSpec
 from vedute.data.views import Views
 from vedute.io.contents import Array, Reading, checked_ids, errors_as, flat, id_column, own_first
 from vedute.io.csv import typed_cells
-from vedute.io.files import below, literal
+from vedute.io.files import below
 
 typed = typed_cells  # text as categories with --one-hot
 VALUE_BYTES = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4}  # per value; other types take 8 or more
 ROW_GROUP_VALUES = 2**22  # buffered per group of rows
+# Paths are absolute: pandas and pyarrow expand a leading ~ to the home folder.
 
 
 def needs_pyarrow(path: Path) -> None:
@@ -53,7 +54,7 @@ def write(
     filled, missing = filled.iloc[order], missing[order]
     ids = filled.index.astype(str)
     rows = source_ids.get_indexer(ids)
-    table = parquet.read_table(literal(source)).take(array(rows, mask=rows < 0))
+    table = parquet.read_table(source.absolute()).take(array(rows, mask=rows < 0))
     for j, (name, column) in enumerate(filled.items()):
         if missing[:, j].any():
             table = _written(table, str(name), column, missing[:, j])
@@ -63,7 +64,7 @@ def write(
         beside = Table.from_pandas(frame.iloc[order].add_prefix(f"{end}_"), preserve_index=False)
         for field, more in zip(beside.schema, beside.columns, strict=True):
             table = table.append_column(field, more)
-    parquet.write_table(table, literal(out))
+    parquet.write_table(table, out.absolute())
 
 
 def _written(table: Any, name: str, new: pd.Series, missing: NDArray[np.bool_]) -> Any:
@@ -144,7 +145,7 @@ def chunks(path: Path, how: Reading, rows: int) -> Generator[pd.DataFrame]:
     from pyarrow import Table
     from pyarrow.parquet import ParquetFile
 
-    with ParquetFile(literal(path)) as file:
+    with ParquetFile(path.absolute()) as file:
         for batch in file.iter_batches(rows):
             yield _with_ids(Table.from_batches([batch]).to_pandas(), path, how)
 
@@ -152,7 +153,7 @@ def chunks(path: Path, how: Reading, rows: int) -> Generator[pd.DataFrame]:
 def _stored(path: Path) -> pd.DataFrame:
     limits.check(_size(_metadata(path)), path)
     with errors_as(f"{path} is not a parquet file"):
-        return pd.read_parquet(literal(path))
+        return pd.read_parquet(path.absolute())
 
 
 def _metadata(path: Path) -> Any:
@@ -161,7 +162,7 @@ def _metadata(path: Path) -> Any:
     from pyarrow import parquet
 
     with errors_as(f"{path} is not a parquet file"):
-        metadata = parquet.read_metadata(literal(path))
+        metadata = parquet.read_metadata(path.absolute())
         names = pd.Index(metadata.schema.to_arrow_schema().names)
     if not names.is_unique:
         twice = names[names.duplicated()].unique()
@@ -199,7 +200,7 @@ def check_writable(out: Path, specs: Sequence[ViewSpec]) -> None:
 def write_parquet(path: Path, columns: Mapping[str, Array]) -> None:
     """Write a column per name, (n,) each; a 2-D array takes one per feature."""
     needs_pyarrow(path)
-    pd.DataFrame(flat(columns)).to_parquet(literal(path), index=False)
+    pd.DataFrame(flat(columns)).to_parquet(path.absolute(), index=False)
 
 
 class Writer:
