@@ -97,11 +97,11 @@ def _peak(known: Mapping[tuple[str, str], Cell]) -> str:
         f"the best of {len(known)} is β {place[0]}, {place[1]} ({best.mean:.2f}), {distance} one "
         f"standard deviation from β 5, 2.5 ({chosen.mean:.2f})"
     )
-    high = [c.mean for (a, b), c in known.items() if "10" in (a, b)]
+    high = [c.mean for (_, b), c in known.items() if b == "10"]
     low = fmean(high) < chosen.mean if high else False
     word = "Reproduced" if near and pair.reached and low else "Partly reproduced"
     word = word if near or low else "Not reproduced"
-    ten = f"the cells with a 10 have {fmean(high):.2f} on average" if high else "10 is not measured"
+    ten = f"β2 = 10 has {fmean(high):.2f} on average" if high else "β2 = 10 is not measured"
     return f"{word}: {ours}; {ten}. Of the figure only 90.76 at β 5, 2.5 is printed."
 
 
