@@ -175,11 +175,11 @@ def test_the_stub_declares_every_public_name():
 # How large and how entangled the package may be: a commit that raises a bar says for what. Those
 # marked with a number aim there.
 BARS = {
-    "lines": 30_300,  # 26 000
+    "lines": 29_300,  # 26 000
     "files": 200,
     "lines of a class": 260,
     "methods of a class": 30,
-    "names of ours that a module imports": 28,  # 22
+    "names of ours that a module imports": 22,
     "isinstance on storage kinds": 13,  # six of them in data.rows
     "uses of vars and __dict__": 8,
     "private methods called on other objects": 5,

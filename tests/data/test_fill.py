@@ -13,7 +13,8 @@ import pytest
 import torch
 from scipy import sparse
 
-from vedute.data.views import Entry, Views
+from vedute.data.entry import Entry
+from vedute.data.views import Views
 from vedute.estimators import base, filling, imputation, learner
 from vedute.methods import find, load
 

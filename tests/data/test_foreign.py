@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 from vedute.data import foreign
-from vedute.data.views import Entry, Views
+from vedute.data.entry import Entry
+from vedute.data.views import Views
 from vedute.methods import find
 
 pa = pytest.importorskip("pyarrow")

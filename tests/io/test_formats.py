@@ -176,7 +176,7 @@ MESSY = [make_unaligned, make_integer_ids, make_wide, make_mat, make_h5mu]
 def reading(options):
     """The options of the command line as `io.Reading`."""
     words = dict(zip(options, [*options[1:], None], strict=False))
-    spec, key = io.read_spec(words["--views"]) if "--views" in words else (None, None)
+    spec, key = io.table.read_spec(words["--views"]) if "--views" in words else (None, None)
     return io.Reading(spec, key, words.get("--label"), "--one-hot" in options)
 
 

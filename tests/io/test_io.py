@@ -123,7 +123,7 @@ def test_a_damaged_file_is_said_to_be_damaged(tmp_path):
 
 
 def test_table_as_csv(tmp_path):
-    io.write_csv(tmp_path / "t.csv", {"id": np.array(["a", "b,c"]), "z": np.eye(2)})
+    io.csv.write_csv(tmp_path / "t.csv", {"id": np.array(["a", "b,c"]), "z": np.eye(2)})
     assert (tmp_path / "t.csv").read_text().split() == ["id,z0,z1", "a,1.0,0.0", '"b,c",0.0,1.0']
 
 

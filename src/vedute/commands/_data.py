@@ -14,11 +14,12 @@ import numpy as np
 from vedute import datasets, io, methods
 from vedute.commands import _settings
 from vedute.commands._command import say
+from vedute.data.entry import Entry
 from vedute.data.escaping import listed
 from vedute.data.frames import ViewSpec, numbers
 from vedute.data.problems import all_at_once, incomplete, noted
 from vedute.data.store import manifest
-from vedute.data.views import Entry, Views, ever_seen
+from vedute.data.views import Views, ever_seen
 from vedute.estimators import filling, progress, saving
 from vedute.estimators.base import Estimator
 from vedute.io import streaming
@@ -267,7 +268,7 @@ def write_filled(
     if part.suffix.lower() in io.ANNOTATED:
         rows = {"embedding": model.transform(entry.views)}
         rows |= {"labels": model.predict(entry.views)} if hasattr(model, "labels_") else {}
-        io.annotate(part, part, rows)
+        io.mudata.annotate(part, part, rows)
 
 
 def write_filled_blocks(

@@ -75,7 +75,7 @@ class ReadingOptions(NamedTuple):
             raise ValueError(
                 f"--decimal takes a comma, got {self.decimal!r}; points need no option"
             )
-        spec, column = (None, None) if self.views is None else io.read_spec(self.views)
+        spec, column = (None, None) if self.views is None else io.table.read_spec(self.views)
         return io.Reading(
             *(spec, column, self.label, self.one_hot, self.samples, self.decimal), drop=self.drop
         )

@@ -56,7 +56,7 @@ def measure_here(run: Path, source: str, method: str) -> None:
     model, _, entry = _data.open_run(run, source, io.Reading(), method)
     results = evidence(model, entry.views.in_memory()).kept(keeps(run).values)
     with io.atomic_file(run / "report.npz", force=True) as part:
-        io.write_npz(part, results.arrays())
+        io.npz.write_npz(part, results.arrays())
 
 
 def parse(shapes: Iterable[str]) -> Shapes:

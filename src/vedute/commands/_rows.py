@@ -37,7 +37,7 @@ def writes_rows(columns: Callable[..., Mapping[str, Any]]) -> Callable[..., None
             model, given, entry = _data.open_run(run, source, how, method)
             ids, table = _data.computed(columns, model, given, entry.views)
             if annotated:
-                io.annotate(part, Path(source), table)
+                io.mudata.annotate(part, Path(source), table)
             else:
                 io.write_rows(part, ids, given.id_name, table)
         shapes = {name: column.shape for name, column in table.items()}

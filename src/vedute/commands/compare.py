@@ -69,7 +69,7 @@ def run(
         with _engine.running(engine, scheduler):
             rows = comparison.ranked(comparison.compare(trial, models, views.y))
         if folder is not None:
-            io.write_csv(folder / "scores.csv", comparison.columns(rows))
+            io.csv.write_csv(folder / "scores.csv", comparison.columns(rows))
             if find_spec("matplotlib") is None:
                 say("no figure: it needs matplotlib, pip install 'vedute[plots]'")
             else:

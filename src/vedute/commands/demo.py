@@ -115,8 +115,8 @@ def _write_tables(folder: Path, truth: Views, model: Estimator, filled: Views) -
     assert truth.y is not None
     row = np.arange(len(truth))
     labels = {"row": row, "label": model.labels_, "digit": truth.y}
-    io.write_csv(folder / "labels.csv", labels)
-    io.write_csv(folder / "embedding.csv", {"row": row, "z": model.embedding_})
+    io.csv.write_csv(folder / "labels.csv", labels)
+    io.csv.write_csv(folder / "embedding.csv", {"row": row, "z": model.embedding_})
     data = io.of_views(filled)
     io.write_views(folder / "filled.npz", data, data.views)
 

@@ -32,7 +32,7 @@ def run(
     if out.suffix:
         with _data.new_file(out, force) as part:
             made, mend = _data.load(run, method).generate(n, seed), "let OUT be a folder"
-            io.write_npz(
+            io.npz.write_npz(
                 part, {name: io.npz.numbers(name, view, mend) for name, view in made.items()}
             )
         return Answer({"samples": n, "wrote": [out]})

@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 
+from vedute.data import omics
 from vedute.data.cells import decimals
 from vedute.data.frames import is_frame, is_plain
 from vedute.data.tables import items, replaced
@@ -24,7 +25,9 @@ def unchanged(filled: Any) -> Any:
 
 
 def as_pandas(X: Any) -> tuple[Any, Back]:
-    """Convert foreign tables in X to pandas; return a function that converts filled frames back."""
+    """Convert foreign tables in X, or AnnData, to pandas; return a function that converts filled
+    frames back."""
+    X = omics.views(X) if omics.is_omics(X) else X
     views = dict(items(X))
     foreign = [k for k, v in views.items() if any(hasattr(type(v), door) for door in DOORS)]
     sources = {k: _narwhals(k, views[k]) for k in foreign if not is_frame(views[k])}

@@ -12,8 +12,10 @@ from typing import Any, TypeGuard, TypeVar
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy import sparse
 from torch import Tensor
 
+Bools = NDArray[np.bool_]
 READ_ROWS, READ_NUMBERS = 2**14, 2**21  # largest block of a pass over all rows
 Flags = TypeVar("Flags", Tensor, NDArray[Any])
 Step = Callable[[Tensor, Any], Tensor]  # (values of rows, their indices) -> new values
@@ -134,6 +136,33 @@ def rounds_too_much(lost: Any, spread: Any) -> bool:
     """Whether float32 cannot hold a number, or rounds by a thousandth of the range of a feature:
     time stamps, say. Rounding errors and ranges (*shape,), arrays or tensors."""
     return bool(((lost > 1e-3 * spread) & (spread > 0) | ~(abs(lost) < math.inf)).any())
+
+
+def as_part(a: Any, mask: Bools, holes: Bools | None, dtype: torch.dtype | None, own: bool) -> Part:
+    """Convert checked numbers to a view; dtype None: float32, unless that rounds too much."""
+    if sparse.issparse(a):
+        dtype = torch.float64 if own else dtype
+        return from_csr(a, dtype or (torch.float64 if _loses_digits(a[mask]) else torch.float32))
+    a = np.ascontiguousarray(a)
+    t = torch.from_numpy(a if a.flags.writeable else a.copy())
+    if own or not t.is_floating_point():
+        return t
+    small = t.to(dtype or torch.float32)
+    if dtype is not None or t.dtype == torch.float32 or not len(t):
+        return small
+    seen = by_row(torch.from_numpy(mask), t).expand_as(t)
+    seen = seen if holes is None else seen & ~torch.from_numpy(holes)
+    lost = (small.double() - t).abs().amax(0)  # nothing where t is missing, and zero
+    spread = torch.where(seen, t, -torch.inf).amax(0) - torch.where(seen, t, torch.inf).amin(0)
+    return t if rounds_too_much(lost, spread) else small
+
+
+def _loses_digits(observed: Any) -> bool:
+    """Whether float32 rounds a csr array too much."""
+    if observed.dtype == np.float32 or not observed.nnz:
+        return False
+    error = abs(observed - observed.astype(np.float32).astype(np.float64)).max(0).toarray()
+    return rounds_too_much(error, observed.max(0).toarray() - observed.min(0).toarray())
 
 
 def tensors(parts: Sequence[Part | None]) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -13,20 +13,17 @@ import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import NDArray
-from scipy import sparse
 from torch import Tensor
 
-from vedute.data import checks, fill, foreign, html, kinds, omics, store
+from vedute.data import checks, foreign, frames, html, kinds, store
 from vedute.data.escaping import escaped
-from vedute.data.frames import Fitted, ViewSpec, check_same
 from vedute.data.rows import (
     Part,
+    as_part,
     by_row,
-    from_csr,
     in_file,
     is_sparse,
     pieces,
-    rounds_too_much,
     select,
     slices,
     stored,
@@ -37,7 +34,6 @@ from vedute.data.rows import (
 from vedute.data.tables import Columns, without
 
 Array = NDArray[Any]
-Bools = NDArray[np.bool_]
 Shapes = Sequence[tuple[int, ...]]  # one sample of each view
 Names = Sequence[str]  # one per view
 Context = Mapping[str, Tensor]  # named tensors of the rows, (n, ...)
@@ -69,7 +65,7 @@ class Views:
     names: tuple[str, ...]
     ids: Array | None = None
     y: Array | None = None
-    specs: tuple[ViewSpec, ...] | None = None
+    specs: tuple[frames.ViewSpec, ...] | None = None
     sizes: tuple[Tensor | None, ...] = ()
     context: Context = field(default_factory=dict)
 
@@ -81,7 +77,7 @@ class Views:
         columns: Columns | None = None,
         y: Any = None,
         *,
-        like: Fitted = None,
+        like: frames.Fitted = None,
         dtype: torch.dtype | None = None,
         drop: str | Sequence[Any] = (),
     ) -> Views:
@@ -94,7 +90,7 @@ class Views:
         by default float32, and float64 where float32 would make samples equal. `drop`: columns of
         DataFrames to leave out, in any view.
         """
-        views = Entry.of(X, mask, columns, like=like, dtype=dtype, drop=drop).views
+        views, _, _ = read(X, mask, columns, like=like, dtype=dtype, drop=drop)
         if y is not None:
             labels = np.asarray(y)
             if labels.shape != (len(views),):
@@ -313,110 +309,45 @@ def _row(views: Views, v: int) -> list[str]:
     return [views.names[v], html.shape(views.shapes[v]), seen, kind, holes]
 
 
-@dataclass(frozen=True, eq=False)
-class Entry:
-    """The input of a user, read once: as Views, and ready to be filled.
-
-    views   checked; its specs describe the input
-    parts   X taken apart
-    back    converts filled frames to tables of polars or pyarrow, where X has such
-    anew    views that are written as a whole, observed values as well
-    """
-
-    views: Views
-    parts: checks.Parts
-    back: foreign.Back = foreign.unchanged
-    anew: frozenset[int] = frozenset()
-
-    @classmethod
-    def of(
-        cls,
-        X: Any,
-        mask: Any = None,
-        columns: Columns | None = None,
-        *,
-        like: Fitted = None,
-        dtype: torch.dtype | None = None,
-        aligned: bool = False,
-        own: bool = False,
-        drop: str | Sequence[Any] = (),
-    ) -> Entry:
-        """Read X; the arguments are those of `Views.of` and of `checks.read`. own: float32 and
-        float64 stay what they are."""
-        if isinstance(X, Views):
-            if drop:
-                raise ValueError("drop= is for DataFrames; X is a Views already: leave it out")
-            views = _observed(X, mask, like)
-            triples = zip(views.names, X.parts, views.parts, strict=True)
-            own_views = {k: a if a.shape == b.shape else b for k, a, b in triples}
-            index = None if views.ids is None else pd.Index(views.ids)
-            return cls(views, checks.Parts(X, None, own_views, index, [*(views.specs or ())]))
-        X, back = foreign.as_pandas(omics.views(X) if omics.is_omics(X) else X)
-        X = without(X, drop) if len(drop) else X
-        parts, arrays, seen, holes = checks.read(X, mask, columns, like, aligned)
-        views = Views(
-            tensors([_part(*part, dtype, own) for part in zip(arrays, seen.T, holes, strict=True)]),
-            torch.from_numpy(seen),
-            torch.arange(len(seen)),
-            tuple(None if h is None else torch.from_numpy(h) for h in holes),
-            tuple(s.name for s in parts.specs),
-            None if parts.rows is None else np.asarray(parts.rows),
-            specs=tuple(parts.specs),
-        )
-        return cls(views, parts, back)
-
-    def in_floats(self, anew: Iterable[int]) -> Entry:
-        """Convert views to floats that are filled as a whole: on another scale, say."""
-        anew = frozenset(anew)
-        names = {self.views.names[v] for v in anew}
-        return replace(self, parts=fill.in_floats(self.parts, names), anew=anew)
-
-    def filled(self, values: Sequence[Array]) -> Any:
-        """Copy X with `values`, L arrays (n, *shape_v), where it has none."""
-        copy = Filling(self)
-        copy.add(values)
-        return copy.filled()
+def read(
+    X: Any,
+    mask: Any = None,
+    columns: Columns | None = None,
+    *,
+    like: frames.Fitted = None,
+    dtype: torch.dtype | None = None,
+    aligned: bool = False,
+    own: bool = False,
+    drop: str | Sequence[Any] = (),
+) -> tuple[Views, checks.Parts, foreign.Back]:
+    """Read X: as views, taken apart, and a function that converts filled frames to tables of polars
+    or pyarrow, where X has such. The arguments are those of `Views.of` and of `checks.read`; own:
+    float32 and float64 stay what they are."""
+    if isinstance(X, Views):
+        if drop:
+            raise ValueError("drop= is for DataFrames; X is a Views already: leave it out")
+        views = _observed(X, mask, like)
+        triples = zip(views.names, X.parts, views.parts, strict=True)
+        own_views = {k: a if a.shape == b.shape else b for k, a, b in triples}
+        index = None if views.ids is None else pd.Index(views.ids)
+        parts = checks.Parts(X, None, own_views, index, [*(views.specs or ())])
+        return views, parts, foreign.unchanged
+    X, back = foreign.as_pandas(X)
+    X = without(X, drop) if len(drop) else X
+    parts, arrays, seen, holes = checks.read(X, mask, columns, like, aligned)
+    views = Views(
+        tensors([as_part(*part, dtype, own) for part in zip(arrays, seen.T, holes, strict=True)]),
+        torch.from_numpy(seen),
+        torch.arange(len(seen)),
+        tuple(None if h is None else torch.from_numpy(h) for h in holes),
+        tuple(s.name for s in parts.specs),
+        None if parts.rows is None else np.asarray(parts.rows),
+        specs=tuple(parts.specs),
+    )
+    return views, parts, back
 
 
-class Filling:
-    """A copy of the user's input, filled block by block where it has gaps. NaN in values of the
-    views `with_gaps` stays missing, where X is a Views."""
-
-    def __init__(self, entry: Entry, with_gaps: Collection[int] = ()) -> None:
-        self.entry, self.with_gaps, self.written = entry, with_gaps, 0
-        self.copies = [fill.copy(entry.parts, spec, len(entry.views)) for spec in entry.parts.specs]
-
-    def add(self, values: Sequence[Array]) -> None:
-        """Fill the next rows, L arrays (k, *shape_v)."""
-        rows = slice(self.written, self.written + len(values[0]))
-        self.written, views = rows.stop, self.entry.views
-        for v, (copy, value) in enumerate(zip(self.copies, values, strict=True)):
-            x, holes, gap = views.parts[v], views.hole_parts[v], np.ones(value.shape, bool)
-            if v not in self.entry.anew:
-                missing = by_row(~views.mask[rows, v], x).expand(-1, *x.shape[1:])
-                gap = (missing if holes is None else missing | holes[rows]).cpu().numpy()
-            copy.add(rows, value, gap)
-
-    def filled(self) -> Any:
-        """Return the copy, after all rows were added."""
-        X, copies = self.entry.parts.X, [copy.view() for copy in self.copies]
-        if not isinstance(X, Views):
-            return self.entry.back(fill.joined(self.entry.parts, copies))
-        holes = list[Tensor | None]([None] * len(copies))
-        for v in self.with_gaps:
-            holes[v] = copies[v].isnan()
-            copies[v] = copies[v].nan_to_num(0.0)
-        return replace(
-            X,
-            x=tuple(copies),
-            mask=torch.ones_like(X.mask),
-            holes=tuple(holes),
-            specs=X.specs and tuple(self.entry.parts.specs),
-            sizes=(),
-        )
-
-
-def _observed(X: Views, mask: Any, like: Fitted) -> Views:
+def _observed(X: Views, mask: Any, like: frames.Fitted) -> Views:
     """Renumber and describe a Views of the user, and mask it further."""
     if not len(X):
         raise ValueError("X has no samples: Found array with 0 sample(s)")
@@ -428,7 +359,7 @@ def _observed(X: Views, mask: Any, like: Fitted) -> Views:
     return replace(views, specs=tuple(_described(*view) for view in known))
 
 
-def _fitting(views: Views, like: Sequence[ViewSpec]) -> Views:
+def _fitting(views: Views, like: Sequence[frames.ViewSpec]) -> Views:
     """Compare with the views an estimator was fitted on, and convert to their shapes; bytes to
     numbers, where numbers were fitted."""
     fitted = tuple(s.name for s in like)
@@ -437,7 +368,7 @@ def _fitting(views: Views, like: Sequence[ViewSpec]) -> Views:
             f"views are {', '.join(views.names)}; fitted on {', '.join(fitted)}: pass these"
         )
     for mine, spec in zip(views.specs or (), like, strict=False):
-        check_same(mine, spec)
+        frames.check_same(mine, spec)
     x = list[Part]()
     for a, present, spec in zip(views.parts, views.mask.any(0).tolist(), like, strict=True):
         if isinstance(a, Tensor) and not present and a.shape[1:] == (0,):
@@ -448,14 +379,14 @@ def _fitting(views: Views, like: Sequence[ViewSpec]) -> Views:
     return replace(views, x=tensors(x))
 
 
-def _described(name: str, a: Part, spec: ViewSpec | None) -> ViewSpec:
+def _described(name: str, a: Part, spec: frames.ViewSpec | None) -> frames.ViewSpec:
     """Return the user's spec, unless the view has been replaced by other numbers."""
     shape, dtypes = tuple(a.shape[1:]), ("uint8",) if a.dtype == torch.uint8 else ()
     if spec is not None and spec.shape == shape:
         image = len(shape) > 1
         if not image or (spec.dtypes == ("uint8",)) == bool(dtypes):
             return spec
-    return ViewSpec(name, shape, dtypes=dtypes)
+    return frames.ViewSpec(name, shape, dtypes=dtypes)
 
 
 def _hidden(a: Part | None, mask: Tensor) -> Part | None:
@@ -481,30 +412,3 @@ def _single(x: Tensor, rows: Any) -> Tensor:
 
 def _centered(x: Tensor, rows: Any) -> Tensor:
     return x / 127.5 - 1
-
-
-def _part(a: Any, mask: Bools, holes: Bools | None, dtype: torch.dtype | None, own: bool) -> Part:
-    """Convert checked numbers to a view; dtype None: float32, unless that rounds too much."""
-    if sparse.issparse(a):
-        dtype = torch.float64 if own else dtype
-        return from_csr(a, dtype or (torch.float64 if _loses_digits(a[mask]) else torch.float32))
-    a = np.ascontiguousarray(a)
-    t = torch.from_numpy(a if a.flags.writeable else a.copy())
-    if own or not t.is_floating_point():
-        return t
-    small = t.to(dtype or torch.float32)
-    if dtype is not None or t.dtype == torch.float32 or not len(t):
-        return small
-    seen = by_row(torch.from_numpy(mask), t).expand_as(t)
-    seen = seen if holes is None else seen & ~torch.from_numpy(holes)
-    lost = (small.double() - t).abs().amax(0)  # nothing where t is missing, and zero
-    spread = torch.where(seen, t, -torch.inf).amax(0) - torch.where(seen, t, torch.inf).amin(0)
-    return t if rounds_too_much(lost, spread) else small
-
-
-def _loses_digits(observed: Any) -> bool:
-    """Whether float32 rounds a csr array too much."""
-    if observed.dtype == np.float32 or not observed.nnz:
-        return False
-    error = abs(observed - observed.astype(np.float32).astype(np.float64)).max(0).toarray()
-    return rounds_too_much(error, observed.max(0).toarray() - observed.min(0).toarray())

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from vedute.data.entry import Entry, Filling
 from vedute.data.tables import as_table
-from vedute.data.views import Entry, Filling, Views
+from vedute.data.views import Views
 from vedute.estimators import card, categories, explanation, filling, saving, settings
 from vedute.estimators.fitted_view import scaled
 from vedute.estimators.learner import Learner

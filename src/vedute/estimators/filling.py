@@ -12,9 +12,10 @@ import torch
 from numpy.typing import NDArray
 
 from vedute.data import fill
+from vedute.data.entry import Entry, Filling
 from vedute.data.mapped import Scratch
 from vedute.data.rows import tensors
-from vedute.data.views import Entry, Filling, Views
+from vedute.data.views import Views
 from vedute.estimators import categories
 from vedute.estimators.fitted_view import FittedView, scaled
 from vedute.estimators.imputation import Imputer

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from vedute.data import holdout, mapped, missing
+from vedute.data.entry import Entry
 from vedute.data.kinds import AUTO_WORD
-from vedute.data.views import Entry, Views
+from vedute.data.views import Views
 from vedute.estimators import card, clustering, cross_fitting, explanation, panels, progress
 from vedute.estimators.context import FitContext, check_ranks, seed_of
 from vedute.estimators.fitted_view import scaled

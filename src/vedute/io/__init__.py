@@ -14,38 +14,35 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
+from numpy.typing import NDArray
 
+from vedute.data.entry import Entry
 from vedute.data.frames import ViewSpec
 from vedute.data.limits import plain_file
-from vedute.data.views import Entry, Views
-from vedute.io import excel, folder, mat, mudata, npz, parquet, store, table
+from vedute.data.views import Views
+from vedute.io import csv, excel, folder, mat, mudata, npz, parquet, store, table
 from vedute.io.contents import DEFAULT_READING, Filled, Format, flat
-from vedute.io.contents import Array as Array
 from vedute.io.contents import Data as Data
 from vedute.io.contents import Reading as Reading
-from vedute.io.csv import write_csv as write_csv
 from vedute.io.files import atomic_file as atomic_file
 from vedute.io.files import atomic_folder as atomic_folder
 from vedute.io.files import below as below
-from vedute.io.mudata import OMICS_ENDINGS
-from vedute.io.mudata import annotate as annotate
-from vedute.io.npz import write_npz as write_npz
-from vedute.io.table import read_spec as read_spec
 
 FORMATS: Mapping[str, Format] = {
     ".npz": npz,
     **dict.fromkeys(table.TABLE_FORMATS, table),
     excel.ENDING: excel,
     ".mat": mat,
-    **dict.fromkeys(OMICS_ENDINGS, mudata),
+    **dict.fromkeys(mudata.OMICS_ENDINGS, mudata),
 }
-ANNOTATED = OMICS_ENDINGS  # files that take results beside the data
-RESULT_FORMATS = {".npz": write_npz, ".csv": write_csv, ".parquet": parquet.write_parquet}
-NOT_HIDDEN = (*OMICS_ENDINGS, excel.ENDING)  # files in which `ampute` hides nothing
+ANNOTATED = mudata.OMICS_ENDINGS  # files that take results beside the data
+RESULT_FORMATS = {".npz": npz.write_npz, ".csv": csv.write_csv, ".parquet": parquet.write_parquet}
+NOT_HIDDEN = (*mudata.OMICS_ENDINGS, excel.ENDING)  # files in which `ampute` hides nothing
 FLAGS = ("views", "label", "one_hot", "samples", "decimal", "drop")  # --views, --label, ...
 
 
@@ -143,7 +140,9 @@ def write_new(out: Path, views: Filled) -> None:
         folder.write_view(out, name, None, rows, Data({}))
 
 
-def write_rows(path: Path, ids: Array, id_name: str | None, columns: Mapping[str, Array]) -> None:
+def write_rows(
+    path: Path, ids: NDArray[Any], id_name: str | None, columns: Mapping[str, NDArray[Any]]
+) -> None:
     """Write results, one row per sample. The id column comes first, under its name; as `ids` in
     .npz, or if that name is taken."""
     ending = path.suffix.lower()

@@ -1,9 +1,13 @@
-"""The sections on the data and on the training."""
+"""The sections on the data and on the training, and how to repeat it."""
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Mapping
 from html import escape
 from itertools import groupby
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +15,7 @@ from vedute.data import missing
 from vedute.figures import plots
 from vedute.report.html import chart, feature_name, figure, number, percent, plain, section, table
 from vedute.report.measure import Array
-from vedute.report.run_folder import FittedRun
+from vedute.report.run_folder import FittedRun, public, used_settings
 from vedute.training import history
 
 CURVES = 3.2  # height in inches
@@ -178,3 +182,43 @@ def _hidden_error(run: FittedRun) -> str:
         )
     shown = run.history, kept, run.warmup(), run.second()
     return chart(title, note, CURVES, plots.errors, *shown)
+
+
+def repeat(run: FittedRun) -> str:
+    """The section with the command, versions and settings."""
+    facts, config = run.facts, run.config
+    command = shlex.join(_public(run, w) for w in facts["command"])
+    origin = {
+        "data": _public(run, str(facts["source"])) or "DATA",
+        "missing pattern": facts["mask"],
+        "method": config["method"],
+        **({"preset": config["preset"]} if config.get("preset") else {}),
+        "seed": facts.get("seed"),
+        **facts["versions"],
+        **({"left out": facts["left_out"]} if facts.get("left_out") else {}),
+    }
+    settings = {k: _public(run, v) for k, v in used_settings(config).items()}
+    return section(
+        "repeat",
+        "To repeat this",
+        "Same data, same versions, same seed: same result.",
+        f'<pre tabindex="0">{escape(command)}</pre>{_pairs(origin)}',
+        f"<h3>Settings</h3>{_pairs(settings)}",
+    )
+
+
+def _public(run: FittedRun, word: Any) -> Any:
+    """Strip names of files and folders from `word` in a private run; datasets keep their names."""
+    if not (run.private and isinstance(word, str)):
+        return word
+    source = str(run.facts["source"])
+    return public(word, source if Path(source).is_absolute() else "")
+
+
+def _pairs(table: Mapping[str, Any]) -> str:
+    """A list of names and values, in columns."""
+    rows = ""
+    for name, value in table.items():
+        text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+        rows += f"<div><dt>{escape(name)}</dt><dd>{escape(text)}</dd></div>"
+    return f'<dl class="settings">{rows}</dl>'

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 from html import escape
 from importlib.resources import files
@@ -14,10 +13,9 @@ from string import Template
 from typing import TYPE_CHECKING, Any
 
 from vedute.report import html
-from vedute.report.data import data, depends, training, unconnected
+from vedute.report.data import data, depends, repeat, training, unconnected
 from vedute.report.hidden import FEW, coverage, examples, hidden, informs, intervals, r2
-from vedute.report.html import number, percent
-from vedute.report.run_folder import FittedRun, Keep, of_model, public, used_settings
+from vedute.report.run_folder import FittedRun, Keep, of_model
 from vedute.report.samples import agreement, clusters, representation, rules, samples
 
 if TYPE_CHECKING:
@@ -67,7 +65,7 @@ def page(run: FittedRun, shapes: Mapping[str, Sequence[int]]) -> str:
     scientist's questions: my samples, how good, the rest."""
     script = _file("charts.js") + _file("samples.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    rest = (intervals, informs, representation, clusters, data, training, _repeat)
+    rest = (intervals, informs, representation, clusters, data, training, repeat)
     body = samples(run) + hidden(run) + examples(run, shapes) + "".join(part(run) for part in rest)
     titles = re.findall(r'<section id="(\w+)"><h2>([^<]*)</h2>', body)
     return Template(_file("template.html")).substitute(
@@ -90,9 +88,9 @@ def _head(run: FittedRun) -> str:
     """The title, one sentence, the numbers that matter, and what to know first."""
     rates, n, L = run.facts, len(run.mask), len(run.names)
     sentence = (
-        f"{escape(run.method)} on {number(n)} samples seen in {L} view{'s' * (L > 1)}; "
-        f"{percent(rates['missing_rows'])} of the samples lack a view, "
-        f"{percent(rates['missing_slots'])} of all views are missing."
+        f"{escape(run.method)} on {html.number(n)} samples seen in {L} view{'s' * (L > 1)}; "
+        f"{html.percent(rates['missing_rows'])} of the samples lack a view, "
+        f"{html.percent(rates['missing_slots'])} of all views are missing."
     )
     cards = "".join(
         f"<div><b>{value}</b><span>{escape(words)}</span></div>" for value, words in _cards(run)
@@ -115,57 +113,17 @@ def _cards(run: FittedRun) -> list[tuple[str, str]]:
     cards = []
     if len(run.hidden_views()):
         shares = {k: r2(e, run.base()) for k, e in run.errors().items()}
-        cards.append((percent(shares.pop(run.method)), "of hidden views explained"))
+        cards.append((html.percent(shares.pop(run.method)), "of hidden views explained"))
         if shares:
             best = max(shares, key=lambda k: shares[k])
-            cards.append((percent(shares[best]), f"by {best}, the best simple fill"))
+            cards.append((html.percent(shares[best]), f"by {best}, the best simple fill"))
     inside = coverage(run, 0.9)
     if inside == inside:
-        cards.append((percent(inside), "of values inside 90 % intervals"))
+        cards.append((html.percent(inside), "of values inside 90 % intervals"))
     if run.labels is not None:
         K = int(run.labels.max()) + 1
         cards.append((str(K), f"cluster{'s' * (K > 1)}"))
         if len(run.results.margin):
-            cards.append((percent(run.uncertain.mean()), "of samples uncertain"))
+            cards.append((html.percent(run.uncertain.mean()), "of samples uncertain"))
     scored = agreement(run)
-    return cards + ([(percent(scored["acc"]), "clustering accuracy")] if scored else [])
-
-
-def _repeat(run: FittedRun) -> str:
-    """The section with the command, versions and settings."""
-    facts, config = run.facts, run.config
-    command = shlex.join(_public(run, w) for w in facts["command"])
-    origin = {
-        "data": _public(run, str(facts["source"])) or "DATA",
-        "missing pattern": facts["mask"],
-        "method": config["method"],
-        **({"preset": config["preset"]} if config.get("preset") else {}),
-        "seed": facts.get("seed"),
-        **facts["versions"],
-        **({"left out": facts["left_out"]} if facts.get("left_out") else {}),
-    }
-    settings = {k: _public(run, v) for k, v in used_settings(config).items()}
-    return html.section(
-        "repeat",
-        "To repeat this",
-        "Same data, same versions, same seed: same result.",
-        f'<pre tabindex="0">{escape(command)}</pre>{_pairs(origin)}',
-        f"<h3>Settings</h3>{_pairs(settings)}",
-    )
-
-
-def _public(run: FittedRun, word: Any) -> Any:
-    """Strip names of files and folders from `word` in a private run; datasets keep their names."""
-    if not (run.private and isinstance(word, str)):
-        return word
-    source = str(run.facts["source"])
-    return public(word, source if Path(source).is_absolute() else "")
-
-
-def _pairs(table: Mapping[str, Any]) -> str:
-    """A list of names and values, in columns."""
-    rows = ""
-    for name, value in table.items():
-        text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-        rows += f"<div><dt>{escape(name)}</dt><dd>{escape(text)}</dd></div>"
-    return f'<dl class="settings">{rows}</dl>'
+    return cards + ([(html.percent(scored["acc"]), "clustering accuracy")] if scored else [])

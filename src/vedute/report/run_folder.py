@@ -94,8 +94,8 @@ def write(
     arrays = {"mask": run.mask, "labels": run.labels, "ids": run.ids}
     if not isinstance(model.embedding_, np.memmap):  # else `save` wrote its file
         arrays["embedding"] = model.embedding_
-    io.write_npz(folder / "embedding.npz", arrays)
-    io.write_npz(folder / "hidden.npz", run.hidden)
+    io.npz.write_npz(folder / "embedding.npz", arrays)
+    io.npz.write_npz(folder / "hidden.npz", run.hidden)
 
 
 def of_model(model: Estimator, X: Any, keep: Keep = EVERYTHING) -> FittedRun:

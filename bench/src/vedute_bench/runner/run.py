@@ -84,6 +84,7 @@ from vedute.estimators import clustering
 from vedute.estimators.base import Estimator
 from vedute.estimators.neural import NeuralEstimator
 from vedute.figures.png import png
+from vedute.io.contents import Array
 from vedute.methods import best_pair
 from vedute.methods.mvp import MVP, MVPModel
 from vedute.metrics import scores as scoring
@@ -351,7 +352,7 @@ def _rounded(scores: Mapping[str, float]) -> dict[str, float]:
     return {k: round(v, 5) for k, v in scores.items()}
 
 
-def _percent(y: io.Array, labels: io.Array) -> dict[str, float]:
+def _percent(y: Array, labels: Array) -> dict[str, float]:
     return {k: 100 * v for k, v in scoring.clustering_scores(y, labels).items()}
 
 

@@ -20,7 +20,7 @@ from pyarrow import parquet
 
 import vedute
 from vedute import io
-from vedute.data.views import Entry
+from vedute.data.entry import Entry
 from vedute.estimators.base import Estimator
 from vedute_bench.soak.inputs import pick
 

@@ -282,7 +282,7 @@ def bench(old: bool) -> Attack:
 def _in_this_process(run: Path, source: str, method: str) -> str:
     """Write measurements like `vedute fit`, without the map, which takes a second."""
     with io.atomic_file(run / "report.npz", force=True) as part:
-        io.write_npz(part, {"stays": np.zeros(3)})
+        io.npz.write_npz(part, {"stays": np.zeros(3)})
     return ""
 
 

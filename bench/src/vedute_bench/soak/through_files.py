@@ -147,7 +147,9 @@ def reading(rng: Generator, place: Path) -> str:
         return "not written"
     with watched(place):
         try:
-            spec, column = io.read_spec(place / "views.toml") if options(source) else (None, None)
+            spec, column = (
+                io.table.read_spec(place / "views.toml") if options(source) else (None, None)
+            )
             data = io.read(place / source, io.Reading(spec, column))
             entry = io.enter(data)
             model = methods.find(pick(rng, ("mean_fill", "knn_fill")))(random_state=0)
@@ -236,7 +238,7 @@ def commands(rng: Generator, place: Path) -> str:
 
 def _compare(place: Path, source: str, out: str) -> None:
     """Check that the output is complete and keeps observed entries."""
-    spec, column = io.read_spec(place / "views.toml") if options(source) else (None, None)
+    spec, column = io.table.read_spec(place / "views.toml") if options(source) else (None, None)
     before = io.enter(io.read(place / source, io.Reading(spec, column))).views
     how = io.Reading(spec, column) if Path(out).suffix == Path(source).suffix else io.Reading()
     after = io.enter(io.read(place / out, how)).views
