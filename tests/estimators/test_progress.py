@@ -25,7 +25,7 @@ from vedute.methods import blend
 from vedute.methods.best_pair import for_views
 from vedute.methods.fills.lowrank_fill import LowRankFill
 from vedute.methods.fills.mean_fill import MeanFill
-from vedute.report.run_folder import FittedRun
+from vedute.report.data import ended
 
 NAN = np.nan
 
@@ -288,8 +288,8 @@ def test_history_log_and_bar_say_why_training_ended(reason, terminal, caplog):
 
 def test_a_page_says_why_training_ended():
     history = [{"step": 1}, {"step": 2, "ended": "interrupted"}, {"step": 3, "ended": "all done"}]
-    assert FittedRun.ended(SimpleNamespace(history=history)) == "interrupted"
-    assert FittedRun.ended(SimpleNamespace(history=history[:1])) == ""  # of an older version
+    assert ended(history) == "interrupted"
+    assert ended(history[:1]) == ""  # of an older version
 
 
 # Callbacks.

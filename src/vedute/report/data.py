@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 from itertools import groupby
 from pathlib import Path
@@ -126,9 +126,8 @@ def training(run: FittedRun) -> str:
             "About a tenth of the observed views are hidden from training: how well they are "
             "inferred decides when to stop."
         )
-    ended = next((str(r["ended"]) for r in run.history if "ended" in r), "")  # before a refit
-    if ended:
-        lead += f" It ended: {escape(ended)}."
+    if reason := ended(run.history):
+        lead += f" It ended: {escape(reason)}."
     if run.second():
         lead += (
             f" With so few samples they are needed: <b>after step {run.second()} the model was "
@@ -139,6 +138,11 @@ def training(run: FittedRun) -> str:
     terms = chart("Loss by term", note, CURVES, plots.terms, run.history, *marked)
     pair = f'<div class="two">{terms}{_hidden_error(run)}</div>'
     return section("training", "Training", lead, stages(run), pair)
+
+
+def ended(records: Sequence[history.Record]) -> str:
+    """Why training ended, before a refit; "" if that is not known."""
+    return next((str(record["ended"]) for record in records if "ended" in record), "")
 
 
 def stages(run: FittedRun) -> str:
