@@ -8,7 +8,8 @@ from negative_binomial import NegativeBinomial
 from torch import nn
 
 from vedute.methods.deep.shared.autoencoders import RawEncoder
-from vedute.nn.coders import Decoder, Encoder, mlp
+from vedute.nn.coders import Decoder, Encoder
+from vedute.nn.convolutions import mlp
 from vedute.nn.correspondences import Correspondences, StackedLinear
 from vedute.nn.gaussian import Gaussian
 from vedute.nn.likelihoods import LIKELIHOODS
@@ -50,7 +51,7 @@ def test_stacked_linear_is_a_loop_of_linear():
 @pytest.mark.parametrize("skip", [False, True])
 def test_batched_maps_equal_a_loop_of_maps(skip, L):
     maps, q = randomised(Correspondences(L, 2, (5, 3), skip)), latents(L=L)
-    table = maps(q)
+    table = maps(q, Sources.of(torch.ones(4, L).bool(), whole=True))
     assert table.mean.shape == table.logvar.shape == (4 * L, L, 2)
     table = table.map(lambda t: t.view(4, L, L, 2))
     paths = [p for p in (maps.curve, maps.linear) if p is not None]
@@ -67,7 +68,8 @@ def test_batched_maps_equal_a_loop_of_maps(skip, L):
 
 def test_linear_paths_start_as_the_identity():
     q = latents()
-    for predicted, own in zip(Correspondences(3, 2, (5,), skip=True)(q), q, strict=True):
+    whole = Sources.of(torch.ones(4, 3).bool(), whole=True)
+    for predicted, own in zip(Correspondences(3, 2, (5,), skip=True)(q, whole), q, strict=True):
         torch.testing.assert_close(predicted, own.flatten(0, 1).unsqueeze(1).expand_as(predicted))
 
 
@@ -75,7 +77,8 @@ def test_maps_from_observed_views_are_those_from_all():
     maps, q = randomised(Correspondences(3, 2, (5,), skip=True)), latents()
     mask = torch.tensor([[1, 0, 1], [0, 1, 0], [1, 1, 1], [0, 0, 1]]).bool()
     some = maps(q, Sources.of(mask, whole=False))
-    for found, every in zip(some, maps(q), strict=True):
+    all_pairs = maps(q, Sources.of(torch.ones_like(mask), whole=True))
+    for found, every in zip(some, all_pairs, strict=True):
         torch.testing.assert_close(found, every[mask.flatten()])
 
 

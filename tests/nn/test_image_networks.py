@@ -15,7 +15,7 @@ from vedute.estimators import sentence_decoding
 from vedute.methods import find
 from vedute.nn.coders import Decoder, Encoder, start_at
 from vedute.nn.convolutions import is_image
-from vedute.nn.cuda_streams import parallel_streams
+from vedute.nn.cuda_streams import in_parallel
 from vedute.nn.likelihoods import LIKELIHOODS
 
 SMALL = dict(network="polymnist", latent_dim=4, map_hidden=(8,), steps=6, warmup=2, device="cpu")
@@ -100,7 +100,7 @@ def test_what_is_no_picture_is_seen_by_an_mlp():
 
 def test_without_a_gpu_tasks_run_one_by_one():
     x = torch.arange(3.0)
-    assert parallel_streams([lambda i=i: x * i for i in range(3)], [x])[2].tolist() == [0, 2, 4]
+    assert in_parallel(lambda i: x * i, range(3), [x])[2].tolist() == [0, 2, 4]
 
 
 def test_bytes_have_exact_moments():

@@ -22,9 +22,9 @@ def drawn(rows, *shape):
 
 def test_common_noise_is_the_same_for_every_row_of_every_call():
     for shape in ((3,), (4, 20)):
-        with noise.common_to_rows():
+        with noise.seeded(0, common=True):
             many = drawn(7, *shape)
-        with noise.common_to_rows():
+        with noise.seeded(0, common=True):
             one = drawn(1, *shape)
         for a, b in zip(many, one, strict=True):
             assert a.shape == (DRAWS, 7, *shape)
@@ -33,14 +33,14 @@ def test_common_noise_is_the_same_for_every_row_of_every_call():
 
 
 def test_common_normal_noise_has_no_mean_and_unit_covariance():
-    with noise.common_to_rows():
+    with noise.seeded(0, common=True):
         eps = noise.normal(torch.empty(DRAWS, 5, 2, 6))[:, 3].flatten(1)
     torch.testing.assert_close(eps.mean(0), torch.zeros(12), atol=1e-6, rtol=0)
     torch.testing.assert_close(eps.T.cov(), torch.eye(12), atol=1e-5, rtol=0)
 
 
 def test_more_dimensions_than_draws_have_unit_variance_each():
-    with noise.common_to_rows():
+    with noise.seeded(0, common=True):
         eps = noise.normal(torch.empty(DRAWS, 1, 100))[:, 0]
     torch.testing.assert_close(eps.mean(0), torch.zeros(100), atol=1e-6, rtol=0)
     torch.testing.assert_close(eps.var(0), torch.ones(100), atol=1e-5, rtol=0)
@@ -49,7 +49,7 @@ def test_more_dimensions_than_draws_have_unit_variance_each():
 def test_a_choice_depends_on_what_a_row_has():
     patterns = torch.tensor([[1, 1, 0], [0, 1, 1], [1, 1, 1]]).bool()
     mask = patterns.repeat(4, 1)
-    with noise.common_to_rows():
+    with noise.seeded(0, common=True):
         chosen = any_of(mask.expand(900, -1, -1))
     assert torch.equal(chosen[:, :3].repeat(1, 4), chosen)
     for row, found in zip(patterns, chosen[:, :3].T, strict=True):
@@ -61,7 +61,7 @@ def test_outside_rows_have_noise_of_their_own_and_generators_stay():
     torch.manual_seed(0)
     expected = drawn(7, 3)
     torch.manual_seed(0)
-    with noise.common_to_rows():
+    with noise.seeded(0, common=True):
         drawn(7, 3)
     for a, b in zip(drawn(7, 3), expected, strict=True):
         assert torch.equal(a, b)

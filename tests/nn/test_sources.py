@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from vedute.nn.gaussian import Gaussian, product
 from vedute.nn.permutations import random_cycles
 from vedute.nn.sources import Sources, take
 
@@ -49,10 +50,13 @@ def test_sources_are_exchanged_within_columns(whole):
 @pytest.mark.parametrize("whole", [True, False])
 def test_a_column_is_what_all_sources_say_of_a_view(whole):
     sources, rows, table = drawn(whole)
-    wanted = torch.tensor([0 * L + 2, 1 * L + 0, 3 * L + 1])
-    found = sources.column(rows, wanted)
-    for k, (b, j) in enumerate([(0, 2), (1, 0), (3, 1)]):
-        assert torch.equal(found[k][sources.mask[b]], table[b, sources.mask[b], j])
+    wanted = torch.zeros(B, L).bool()
+    wanted[0, 2] = wanted[1, 0] = wanted[3, 1] = True
+    found = sources.product(Gaussian(rows, rows - 1), wanted)
+    for b, j in wanted.nonzero().tolist():
+        column = table[b, sources.mask[b], j]
+        expected = product(Gaussian(column, column - 1), 0)
+        torch.testing.assert_close(Gaussian(*(t[b, j] for t in found)), expected)
 
 
 def test_gradients_of_what_is_taken():
@@ -66,4 +70,5 @@ def test_gradients_of_what_is_taken():
 
 def test_a_column_of_no_views():
     sources, rows, _ = drawn(whole=False)
-    assert sources.column(rows, torch.zeros(0, dtype=torch.long)).shape == (0, L, D)
+    nothing = sources.product(Gaussian(rows, rows), torch.zeros(B, L).bool())
+    assert nothing.mean.tolist() == torch.zeros(B, L, D).tolist()

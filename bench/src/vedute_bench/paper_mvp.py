@@ -19,11 +19,10 @@ from vedute.estimators.base import Estimator
 from vedute.estimators.settings import choice, estimator, setting
 from vedute.methods import mvp
 from vedute.methods.mvp import MVP, MVPModel, Pair, Variant
-from vedute.nn import coders, gaussian
-from vedute.nn.correspondences import Correspondences, identities
+from vedute.nn import coders, gaussian, noise
+from vedute.nn.correspondences import Correspondences, StackedLinear
 from vedute.nn.gaussian import Gaussian, kl, product, standard_like, symmetric_kl
 from vedute.nn.likelihoods import Likelihoods
-from vedute.nn.permutations import random_rings
 from vedute.nn.sources import Sources
 from vedute.training.model import Terms
 
@@ -163,20 +162,32 @@ def decode_given_views_alone(model: MVPModel, batch: Views, draws: int = 0) -> l
 class LinearMaps(Correspondences):
     """Linear maps between views, which start as the identity."""
 
-    def _build(self, groups: int, dim: int, hidden: Sequence[int], skip: bool) -> None:
-        self.linear = identities(groups, dim)
+    def __init__(self, n_views: int, dim: int, hidden: Sequence[int], skip: bool = False) -> None:
+        with noise.WeightsFrom(torch.Generator()):  # replaced
+            super().__init__(n_views, dim, hidden, skip)
+        self.curve = self.linear = None
+        if n_views > 1:
+            maps = StackedLinear(2 * len(self.source), dim, dim)
+            with torch.no_grad():
+                maps.weight.copy_(torch.eye(dim))
+                maps.bias.zero_()
+            self.curve = maps
 
 
 class Identities(Correspondences):
     """Identity maps: all views share a view's latents."""
 
-    def _build(self, groups: int, dim: int, hidden: Sequence[int], skip: bool) -> None:
-        pass
+    def __init__(self, n_views: int, dim: int, hidden: Sequence[int], skip: bool = False) -> None:
+        with noise.WeightsFrom(torch.Generator()):  # unused
+            super().__init__(n_views, dim, hidden, skip)
+        self.curve = self.linear = None
 
 
 def random_permutations(mask: Tensor, count: int) -> Tensor:
     """Draw uniform permutations of the observed views, with fixed points, like `random_cycles`."""
-    ring = random_rings(mask, count)
+    B, L = mask.shape
+    order = noise.like(torch.empty(B, count, L, device=mask.device), noise.even)
+    ring = order.masked_fill(~mask[:, None], 2.0).argsort(-1)  # missing views last
     inside, outside = mask[:, None].expand_as(ring), torch.arange(mask.shape[1], device=mask.device)
     rank = inside.long().cumsum(-1) - 1  # index among the observed views
     return torch.where(inside, ring.gather(-1, rank.clamp(min=0)), outside)

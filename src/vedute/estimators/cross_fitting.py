@@ -182,7 +182,7 @@ def _decoded_once(imputer: Imputer, held: HoldOut) -> tuple[Imputer, HoldOut]:
         decoded = {0: imputer.decoded(held.inputs)}
 
     def common(rows: Views, draws: int) -> list[Array]:
-        with noise.common_to_rows():
+        with noise.seeded(0, common=True):
             return imputer.decode(rows, draws)
 
     drawn, rows = replace(imputer, decode=common), held.inputs

@@ -82,7 +82,7 @@ class Imputer:
             expected, n_seen = self.expected(batch), batch.mask.sum(1).numpy()
             draws: list[Array] = []
             if draw:  # to measure a spread
-                with noise.common_to_rows():
+                with noise.seeded(0, common=True):
                     draws = self.expected(batch, draw)
             for v, view in enumerate(self.views):
                 about = n_seen, batch.size(v), batch.holes[v]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
-from itertools import pairwise
 from math import prod
 
 import numpy as np
@@ -14,7 +12,8 @@ from torch import Tensor, nn
 
 from vedute.data.views import Views
 from vedute.nn import convolutions, shards
-from vedute.nn.cuda_streams import parallel_streams
+from vedute.nn.convolutions import mlp
+from vedute.nn.cuda_streams import in_parallel
 from vedute.nn.gaussian import Gaussian
 from vedute.nn.likelihoods import LIKELIHOODS, Likelihood
 
@@ -23,30 +22,21 @@ MAX_OUTPUT = 15.0  # limit of means and log-variances that nothing else bounds
 MAX_TANH_START = 0.9  # beyond it, tanh is too flat to start at
 
 
-def mlp(*sizes: int, dropout: float = 0.0) -> nn.Sequential:
-    """Linear layers, Xavier-normal, with ReLU (and dropout) after all but the last."""
-    layers: list[nn.Module] = []
-    for a, b in pairwise(sizes):
-        linear = nn.Linear(a, b)
-        nn.init.xavier_normal_(linear.weight)
-        layers += [linear, nn.ReLU(), shards.Dropout(dropout)] if dropout else [linear, nn.ReLU()]
-    return nn.Sequential(*layers[: -2 if dropout else -1])
-
-
 def encode(encoders: nn.ModuleList, batch: Views) -> Gaussian:
     """Encode views: q(z_v | x_v), (B, L, D), zero where one is missing and was not encoded."""
     present = batch.present()
 
-    def one(v: int) -> Gaussian:
-        x = batch.x[v]
+    def encoded(v: int) -> Gaussian:
+        rows = slice(None) if present is None else present[v]
         with shards.present(v):
-            q: Gaussian = encoders[v](x if present is None else x[present[v]])
+            q: Gaussian = encoders[v](batch.x[v][rows])
         if present is None:
             return q
-        return q.map(lambda t: t.new_zeros(len(x), t.shape[1]).index_copy(0, present[v], t))
+        zeros = q.mean.new_zeros(len(batch), q.mean.shape[1])
+        return Gaussian(*(zeros.index_copy(0, present[v], t) for t in q))
 
-    parts = parallel_streams([partial(one, v) for v in range(len(encoders))], batch.x)
-    return Gaussian(*(torch.stack(p, dim=1) for p in zip(*parts, strict=True)))
+    means, logvars = zip(*in_parallel(encoded, range(len(encoders)), batch.x), strict=True)
+    return Gaussian(torch.stack(means, dim=1), torch.stack(logvars, dim=1))
 
 
 def decode(decoders: nn.ModuleList, codes: Tensor) -> list[Tensor]:
@@ -76,11 +66,12 @@ class Encoder(nn.Module):
     ) -> None:
         super().__init__()
         self.bounded, self.input = bounded, likelihood.encoder_input
-        _register_center(self, shape, network, likelihood)
+        image = not likelihood.text and by_convolution(shape, network)
+        self.register_buffer("center", torch.zeros(tuple(shape)) if image else None)
         self.net: nn.Module
         if likelihood.text:
             self.net = convolutions.TextEncoder(shape, latent_dim, dropout)
-        elif by_convolution(shape, network):
+        elif image:
             self.net = convolutions.image_encoder(shape, latent_dim, network, dropout)
         else:
             dense = mlp(prod(shape), *hidden, 2 * latent_dim, dropout=dropout)
@@ -112,19 +103,21 @@ class Decoder(nn.Module):
         super().__init__()
         shape = tuple(shape) if likelihood.outputs == 1 else (*shape, likelihood.outputs)
         network = network if likelihood.outputs == 1 else "mlp"
+        image = not likelihood.text and by_convolution(shape, network)
         self.shape, self.tanh = shape, output == "tanh"
-        _register_center(self, shape, network, likelihood)
+        self.register_buffer("center", torch.zeros(shape) if image else None)
         self.net: nn.Module
         self.linear: nn.Module | None = None
         if likelihood.text:
             self.net = convolutions.TextDecoder(latent_dim, shape)
-        elif by_convolution(shape, network):
+        elif image:
             self.net = convolutions.image_decoder(latent_dim, shape, network)
         else:
             self.net = mlp(latent_dim, *reversed(hidden), prod(shape))
         if skip and not likelihood.text:  # start as a linear map; learn the rest on top
             self.linear = nn.Linear(latent_dim, prod(shape), bias=False)
-            zero_init(list(self.net.children())[-1])
+            for parameter in [*self.net.children()][-1].parameters():
+                nn.init.zeros_(parameter)
 
     def forward(self, z: Tensor) -> Tensor:
         lead = z.shape[:-1]
@@ -139,22 +132,15 @@ class Decoder(nn.Module):
 def start_at(model: nn.Module, means: Sequence[NDArray[np.float64]]) -> None:
     """Set the center of image networks to the mean image of their view, in [-1, 1]. Without it,
     networks for objects on white learn the background first and may ignore the latent."""
-    lists = (child for child in model.children() if isinstance(child, nn.ModuleList))
-    for networks in lists:  # one network per view
-        for network, mean in zip(networks, means, strict=False):
+    for networks in model.children():
+        if not isinstance(networks, nn.ModuleList):
+            continue
+        for network, mean in zip(networks, means, strict=False):  # one per view
             if isinstance(network, (Encoder, Decoder)) and network.center is not None:
                 image = torch.from_numpy(mean)
                 if isinstance(network, Decoder) and network.tanh:
                     image = image.clamp(-MAX_TANH_START, MAX_TANH_START).atanh()
                 network.center.copy_(image)
-
-
-def _register_center(
-    owner: nn.Module, shape: Sequence[int], network: str, likelihood: Likelihood
-) -> None:
-    """Register a buffer for the mean image, if the view holds images."""
-    images = not likelihood.text and by_convolution(shape, network)
-    owner.register_buffer("center", torch.zeros(tuple(shape)) if images else None)
 
 
 def by_convolution(shape: Sequence[int], network: str) -> bool:
@@ -163,9 +149,3 @@ def by_convolution(shape: Sequence[int], network: str) -> bool:
         choices = ", ".join(convolutions.NETWORKS)
         raise ValueError(f"network must be one of {choices}, got {network!r}")
     return network != "mlp" and convolutions.is_image(shape)
-
-
-def zero_init(layer: nn.Module) -> None:
-    """Zero a last layer, so that at first only the linear path beside it has an effect."""
-    for parameter in layer.parameters():
-        nn.init.zeros_(parameter)

@@ -1,7 +1,8 @@
-"""Convolutional trunks for images (C, H, W) and for token sequences (T, V).
+"""Trunks of encoders and decoders: mlps, and convolutions for images (C, H, W) and for token
+sequences (T, V).
 
-Every layer has kernel 3, stride 2, padding 1, so a side is halved, rounded up, until it is small;
-decoders go the same way back.
+Every convolution has kernel 3, stride 2, padding 1, so a side is halved, rounded up, until it is
+small; decoders go the same way back.
 
     mvp         the network of the MVP paper: 64 128 256 512 512 ... channels down to a side of 2
     polymnist   the smaller one of the multimodal VAE literature: 32 64 128 ... down to a side of 4
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from math import prod
 from typing import NamedTuple
 
 from torch import Tensor, nn
@@ -30,11 +32,22 @@ class Plan(NamedTuple):
 
 
 PLANS = {"mvp": Plan(64, 512, 2, None), "polymnist": Plan(32, 128, 4, 512)}
+TEXT = Plan(128, 512, 4, None)
 AUTO, LARGE, SMALL = "auto", "mvp", "polymnist"
 NETWORKS = (AUTO, "mlp", *PLANS)
 SMALLEST_SIDE = 8  # smaller images go through an mlp
 EMBEDDING = 64  # numbers per token
 CHANNEL_MULTIPLE = 8  # of channels that the convolutions of a GPU need
+
+
+def mlp(*sizes: int, dropout: float = 0.0) -> nn.Sequential:
+    """Linear layers, Xavier-normal, with ReLU (and dropout) after all but the last."""
+    layers: list[nn.Module] = []
+    for a, b in pairwise(sizes):
+        linear = nn.Linear(a, b)
+        nn.init.xavier_normal_(linear.weight)
+        layers += [linear, nn.ReLU(), Dropout(dropout)] if dropout else [linear, nn.ReLU()]
+    return nn.Sequential(*layers[: -2 if dropout else -1])
 
 
 def is_image(shape: Sequence[int]) -> bool:
@@ -52,17 +65,16 @@ def chosen(device: str) -> str:
 def check_image(name: str, shape: Sequence[int], of_bytes: bool) -> None:
     """Reject what looks like images but would go through an mlp that ignores their geometry."""
     if len(shape) == 2 and of_bytes:
-        sides, channels, fix = shape, 1, "add the channel axis (x[:, None])"
+        channels, sides = 1, [*shape]
+        fix = "add the channel axis (x[:, None])"
     elif len(shape) != 3 or is_image(shape):
         return
     elif shape[0] > 4:
-        sides, channels, fix = (
-            shape[:2],
-            shape[2],
-            "move the channel axis (numpy.moveaxis(x, -1, 1))",
-        )
+        *sides, channels = shape
+        fix = "move the channel axis (numpy.moveaxis(x, -1, 1))"
     else:
-        sides, channels, fix = shape[1:], shape[0], "make them square, with one or three channels"
+        channels, *sides = shape
+        fix = "make them square, with one or three channels"
     if min(sides) >= SMALLEST_SIDE and channels <= 4:
         raise ValueError(
             f"view {name!r} has samples of shape {tuple(shape)}; images are (n, channels, height, "
@@ -76,23 +88,17 @@ def image_encoder(
     """Build (B, C, H, W) -> (B, 2 D): mean and log-variance from one layer, whose initial weights
     are a little smaller than those of two would be. Dropout follows the convolutions."""
     plan = PLANS[LARGE if network == AUTO else network]
-    sides, channels = _sizes(shape[1], plan)
-    dense = (channels[-1] * sides[-1] ** 2, plan.dense or latent_dim, 2 * latent_dim)
-    return _encoder(Conv2d, (shape[0], *channels), dense, dropout)
+    sides, channels = _sizes(shape[1], shape[0], plan)
+    layers, flat = _halving(Conv2d, channels, dropout), channels[-1] * sides[-1] ** 2
+    return nn.Sequential(*layers, *mlp(flat, plan.dense or latent_dim, 2 * latent_dim))
 
 
 def image_decoder(latent_dim: int, shape: Sequence[int], network: str) -> nn.Sequential:
     """Build (B, D) -> (B, C, H, W) with a linear last layer."""
-    plan = PLANS[LARGE if network == AUTO else network]
-    sides, channels = _sizes(shape[1], plan)
-    flat = channels[-1] * sides[-1] ** 2
-    layers: list[nn.Module] = [_linear(latent_dim, flat), nn.ReLU()]
-    layers.append(nn.Unflatten(1, (channels[-1], sides[-1], sides[-1])))
-    widths, sizes = [*reversed(channels), shape[0]], [*reversed(sides), shape[1]]
-    for (a, b), (small, large) in zip(pairwise(widths), pairwise(sizes), strict=True):
-        odd = large - (2 * small - 1)  # what a transposed convolution leaves open
-        layers += [ConvTranspose2d(a, b, 3, 2, padding=1, output_padding=odd), nn.ReLU()]
-    return nn.Sequential(*layers[:-1])
+    sides, channels = _sizes(shape[1], shape[0], PLANS[LARGE if network == AUTO else network])
+    start = channels[-1], sides[-1], sides[-1]
+    dense = [*mlp(latent_dim, prod(start)), nn.ReLU(), nn.Unflatten(1, start)]
+    return nn.Sequential(*dense, *_doubling(ConvTranspose2d, channels, sides)[:-1])
 
 
 class Conv2d(nn.Conv2d):
@@ -126,10 +132,9 @@ class TextEncoder(nn.Module):
         super().__init__()
         length, vocabulary = shape
         self.embedding = nn.Embedding(vocabulary, EMBEDDING)
-        sides, channels = _sizes(length, Plan(128, 512, 4, None))
-        flat = channels[-1] * sides[-1] if channels else EMBEDDING * length
-        dense = (flat, 256, 2 * latent_dim)
-        self.net = _encoder(nn.Conv1d, (EMBEDDING, *channels), dense, dropout)
+        sides, channels = _sizes(length, EMBEDDING, TEXT)
+        layers = _halving(nn.Conv1d, channels, dropout)
+        self.net = nn.Sequential(*layers, *mlp(channels[-1] * sides[-1], 256, 2 * latent_dim))
 
     def forward(self, x: Tensor) -> Tensor:
         out: Tensor = self.net(self.embedding(x.long()).transpose(1, 2))
@@ -142,45 +147,38 @@ class TextDecoder(nn.Module):
     def __init__(self, latent_dim: int, shape: Sequence[int]) -> None:
         super().__init__()
         length, vocabulary = shape
-        sides, channels = _sizes(length, Plan(128, 512, 4, None))
-        widths = [*reversed(channels), EMBEDDING]
-        sizes = [*reversed(sides), length]
-        flat = widths[0] * sizes[0]
-        layers: list[nn.Module] = [_linear(latent_dim, 256), nn.ReLU(), _linear(256, flat)]
-        layers += [nn.ReLU(), nn.Unflatten(1, (widths[0], sizes[0]))]
-        for (a, b), (small, large) in zip(pairwise(widths), pairwise(sizes), strict=True):
-            odd = large - (2 * small - 1)
-            layers += [nn.ConvTranspose1d(a, b, 3, 2, padding=1, output_padding=odd), nn.ReLU()]
-        self.net = nn.Sequential(*layers)
-        self.words = _linear(EMBEDDING, vocabulary)
+        sides, channels = _sizes(length, EMBEDDING, TEXT)
+        start = channels[-1], sides[-1]
+        dense = [*mlp(latent_dim, 256, prod(start)), nn.ReLU(), nn.Unflatten(1, start)]
+        self.net = nn.Sequential(*dense, *_doubling(nn.ConvTranspose1d, channels, sides))
+        self.words = mlp(EMBEDDING, vocabulary)[0]
 
     def forward(self, z: Tensor) -> Tensor:
         out: Tensor = self.words(self.net(z).transpose(1, 2))
         return out
 
 
-def _sizes(side: int, plan: Plan) -> tuple[list[int], list[int]]:
-    """Return the side and the channels after each layer."""
-    sides: list[int] = []
-    while side > plan.least:
-        side = -(-side // 2)
-        sides.append(side)
-    return sides, [min(plan.first * 2**i, plan.most) for i in range(len(sides))]
+def _sizes(side: int, channels: int, plan: Plan) -> tuple[list[int], list[int]]:
+    """Return the side and the channels of the input and after each layer."""
+    sides = [side]
+    while sides[-1] > plan.least:
+        sides.append(-(-sides[-1] // 2))
+    widths = [min(plan.first * 2**i, plan.most) for i in range(len(sides) - 1)]
+    return sides, [channels, *widths]
 
 
-def _encoder(
-    convolution: type[nn.Module], channels: Sequence[int], dense: Sequence[int], dropout: float
-) -> nn.Sequential:
-    """Build convolutions between these channels, and two dense layers of these sizes."""
+def _halving(kind: type[nn.Module], channels: list[int], dropout: float) -> list[nn.Module]:
+    """Build convolutions between these channels, flattened at the end."""
     layers: list[nn.Module] = []
     for a, b in pairwise(channels):
-        layers += [convolution(a, b, 3, stride=2, padding=1), nn.ReLU()]
-    layers += [nn.Flatten(), Dropout(dropout)] if dropout else [nn.Flatten()]
-    flat, inner, out = dense
-    return nn.Sequential(*layers, _linear(flat, inner), nn.ReLU(), _linear(inner, out))
+        layers += [kind(a, b, 3, stride=2, padding=1), nn.ReLU()]
+    return [*layers, nn.Flatten(), Dropout(dropout)] if dropout else [*layers, nn.Flatten()]
 
 
-def _linear(a: int, b: int) -> nn.Linear:
-    layer = nn.Linear(a, b)
-    nn.init.xavier_normal_(layer.weight)
-    return layer
+def _doubling(kind: type[nn.Module], channels: list[int], sides: list[int]) -> list[nn.Module]:
+    """Build transposed convolutions, from the last of these channels and sides to the first."""
+    layers: list[nn.Module] = []
+    for (a, b), (small, large) in zip(pairwise(channels[::-1]), pairwise(sides[::-1]), strict=True):
+        odd = large - (2 * small - 1)  # what a transposed convolution leaves open
+        layers += [kind(a, b, 3, 2, padding=1, output_padding=odd), nn.ReLU()]
+    return layers

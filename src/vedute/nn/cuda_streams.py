@@ -11,23 +11,25 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
+S = TypeVar("S")
 T = TypeVar("T", bound=Tensor | tuple[Tensor, ...])
 MAX_STREAMS = 8
 
 
-def parallel_streams(tasks: Sequence[Callable[[], T]], inputs: Sequence[Tensor]) -> list[T]:
-    """Return the results of the tasks, in order. `inputs`: the outside tensors that they read."""
-    if len(tasks) < 2 or not inputs[0].is_cuda:
-        return [task() for task in tasks]
+def in_parallel(task: Callable[[S], T], items: Sequence[S], inputs: Sequence[Tensor]) -> list[T]:
+    """Return task(item) of all items, in order. `inputs`: the outside tensors that it reads;
+    without them, it runs in sequence."""
+    if len(items) < 2 or not inputs or not inputs[0].is_cuda:
+        return list(map(task, items))
     current, results = torch.cuda.current_stream(), []
-    used = _streams(inputs[0].device.index)[: len(tasks)]
+    used = _streams(inputs[0].device.index)[: len(items)]
     for stream in used:
         stream.wait_stream(current)
         for t in inputs:
             t.record_stream(stream)  # keep their memory while the stream may use it
-    for i, task in enumerate(tasks):
+    for i, item in enumerate(items):
         with torch.cuda.stream(used[i % len(used)]):
-            results.append(task())
+            results.append(task(item))
     for stream in used:
         current.wait_stream(stream)
     for result in results:

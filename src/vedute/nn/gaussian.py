@@ -40,7 +40,8 @@ def sample(q: Gaussian) -> Tensor:
 
 def draws(q: Gaussian, n: int) -> Tensor:
     """Return n draws of each Gaussian, or its mean if n = 0: (..., D) -> (n or 1, ..., D)."""
-    return sample(q.map(lambda t: t.expand(n, *t.shape))) if n else q.mean.unsqueeze(0)
+    many = q.mean.expand(n or 1, *q.mean.shape)
+    return many + std(q) * noise.normal(many) if n else many
 
 
 def log_prob(q: Gaussian, z: Tensor) -> Tensor:

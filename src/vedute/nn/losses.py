@@ -4,42 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
 
 import torch
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from vedute.data.views import Context, Views
+from vedute.data.views import Views
 from vedute.nn import shards
-from vedute.nn.cuda_streams import parallel_streams
-from vedute.nn.likelihoods import NO_CONTEXT, Likelihood, Likelihoods
+from vedute.nn.cuda_streams import in_parallel
+from vedute.nn.likelihoods import Likelihoods
 
 Rows = slice | Tensor
 RADIUS = 3.0**0.5
-
-
-def view_error(
-    likelihood: Likelihood,
-    out: Tensor,
-    x: Tensor,
-    holes: Tensor | None,
-    mean: bool,
-    context: Context = NO_CONTEXT,
-) -> Tensor:
-    """Return -log p(x | out) up to a constant, over the observed entries of a view.
-
-    out (..., B, *shape), x and holes (B, *shape) -> (..., B); `mean` averages over the observed
-    entries (independent of the width of the view), else they are summed.
-    """
-    e = likelihood.error(out.float(), x, context)
-    axes = tuple(range(-x.ndim + 1, 0))
-    if holes is None:
-        return e.mean(axes) if mean else e.sum(axes)
-    e = e.masked_fill(holes, 0.0)
-    observed = (~holes).sum(axes).clamp(min=1)
-    return e.sum(axes) / observed if mean else e.sum(axes)
 
 
 def view_errors(
@@ -49,26 +26,34 @@ def view_errors(
     mean: bool,
     code: Tensor | None = None,
 ) -> Tensor:
-    """Return `view_error` of every view, (S, B, L); decode(v, rows) -> (S, rows, *shape_v).
+    """Return -log p(x_v | out_v) up to a constant of every view, over its observed entries,
+    (S, B, L): averaged over them (`mean`), independent of the width of the view, or summed.
 
+    decode(v, rows) -> out_v (S, rows, *shape_v); from `code`, if a GPU may decode in parallel.
     On a CPU, only rows that have a view are decoded; the error of the others is zero.
-    `code`: the tensor that `decode` reads; if passed, a GPU decodes the views in parallel.
     """
     present = batch.present()
 
-    def one(v: int) -> Tensor:
-        x, holes = batch.x[v], batch.holes[v]
+    def error(v: int) -> Tensor:
         rows: Rows = slice(None) if present is None else present[v]
-        missing = None if holes is None else holes[rows]
-        context = {name: t[rows] for name, t in batch.context.items()}
-        e = view_error(likelihoods[v], decode(v, rows), x[rows], missing, mean, context)
-        return e if isinstance(rows, slice) else e.new_zeros(len(e), len(x)).index_copy(1, rows, e)
+        x, holes, context = batch.x[v][rows], batch.holes[v], batch.context
+        if context:
+            context = {name: t[rows] for name, t in context.items()}
+        e = likelihoods[v].error(decode(v, rows).float(), x, context)
+        axes = tuple(range(-x.ndim + 1, 0))
+        if holes is None:
+            e = e.mean(axes) if mean else e.sum(axes)
+        else:
+            holes = holes[rows]
+            e = e.masked_fill(holes, 0.0).sum(axes)
+            e = e / (~holes).sum(axes).clamp(min=1) if mean else e
+        if present is None:
+            return e
+        return e.new_zeros(len(e), len(batch)).index_copy(1, present[v], e)
 
-    tasks = [partial(one, v) for v in range(len(likelihoods))]
-    holes = [h for h in batch.holes if h is not None]
-    inputs = () if code is None else (code, *batch.x, *holes, *batch.context.values())
-    errors = parallel_streams(tasks, inputs) if inputs else [task() for task in tasks]
-    return torch.stack(errors, dim=-1)
+    inputs = (code, *batch.x, *batch.holes, *batch.context.values())
+    parallel = () if code is None else [t for t in inputs if t is not None]
+    return torch.stack(in_parallel(error, range(len(likelihoods)), parallel), dim=-1)
 
 
 def code_errors(

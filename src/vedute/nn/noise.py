@@ -14,7 +14,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
 from typing import Any
 
 import torch
@@ -30,8 +29,9 @@ RANDOM_FILLS = (Tensor.uniform_, Tensor.normal_, init.uniform_, init.normal_, in
 class _Local(threading.local):
     """The state of the current thread; unlike a context variable, it can be compiled."""
 
+    seed: int | None = None  # None: draw from the global generators
     common = False
-    generators: Callable[[torch.device], torch.Generator] | None = None  # by device
+    generators: dict[torch.device, torch.Generator] = {}  # noqa: RUF012
 
 
 _local, _global_lock = _Local(), threading.RLock()
@@ -46,25 +46,15 @@ def alone() -> Iterator[None]:
 
 
 @contextmanager
-def seeded(seed: int) -> Iterator[None]:
-    """Draw from new generators with this seed, in this thread only."""
-    before = _local.generators
-    _local.generators = cache(lambda device: torch.Generator(device).manual_seed(seed))
+def seeded(seed: int, common: bool = False) -> Iterator[None]:
+    """Draw from new generators with this seed, in this thread only. common: use the same noise
+    (draws, B, ...) for all B rows, and the same in every call."""
+    before = _local.seed, _local.common, _local.generators
+    _local.seed, _local.common, _local.generators = seed, common, {}
     try:
         yield
     finally:
-        _local.generators = before
-
-
-@contextmanager
-def common_to_rows() -> Iterator[None]:
-    """Use the same noise (draws, B, ...) for all B rows, and the same in every call."""
-    before, _local.common = _local.common, True
-    try:
-        with seeded(0):
-            yield
-    finally:
-        _local.common = before
+        _local.seed, _local.common, _local.generators = before
 
 
 class WeightsFrom(TorchFunctionMode):
@@ -95,11 +85,6 @@ def normal(t: Tensor) -> Tensor:
     return white.view_as(noise[:, :1]).expand_as(noise)
 
 
-def uniform(*shape: int, device: torch.device) -> Tensor:
-    """Draw uniform noise between 0 and 1; the rows are the first axis."""
-    return shards.draw(torch.empty(shape, device=device), even)
-
-
 def like(t: Tensor, draw: Callable[[Tensor], Tensor], rows: int = 0) -> Tensor:
     """Draw noise in the shape of t by a function like `standard`; `rows`: the axis of the rows,
     which is the second for common noise."""
@@ -110,14 +95,12 @@ def like(t: Tensor, draw: Callable[[Tensor], Tensor], rows: int = 0) -> Tensor:
 
 def standard(t: Tensor) -> Tensor:
     """Return standard normal draws in the shape of t."""
-    source = generator(t.device)
-    return torch.randn_like(t) if source is None else torch.empty_like(t).normal_(generator=source)
+    return torch.empty_like(t).normal_(generator=generator(t.device))
 
 
 def even(t: Tensor) -> Tensor:
     """Return uniform draws between 0 and 1 in the shape of t."""
-    source = generator(t.device)
-    return torch.rand_like(t) if source is None else torch.empty_like(t).uniform_(generator=source)
+    return torch.empty_like(t).uniform_(generator=generator(t.device))
 
 
 def exponential(t: Tensor) -> Tensor:
@@ -127,10 +110,13 @@ def exponential(t: Tensor) -> Tensor:
 
 def generator(device: torch.device) -> torch.Generator | None:
     """Return the generator of this thread on a device; None: the global one."""
-    return None if _local.generators is None else _local.generators(device)
+    if _local.seed is None:
+        return None
+    if device not in _local.generators:
+        _local.generators[device] = torch.Generator(device).manual_seed(_local.seed)
+    return _local.generators[device]
 
 
 def seed() -> int:
     """Draw a seed for numpy and scikit-learn."""
-    cpu = torch.device("cpu")
-    return int(torch.randint(2**31 - 1, (), generator=generator(cpu)))
+    return int(torch.randint(2**31 - 1, (), generator=generator(torch.device("cpu"))))

@@ -6,13 +6,6 @@ from torch import Tensor
 from vedute.nn import noise
 
 
-def random_rings(mask: Tensor, count: int) -> Tensor:
-    """Draw the views in random order, observed ones first: (B, L) bool -> (B, count, L) long."""
-    B, L = mask.shape
-    shuffle = noise.uniform(B, count, L, device=mask.device).masked_fill(~mask[:, None], 2.0)
-    return shuffle.argsort(-1)
-
-
 def random_cycles(mask: Tensor, count: int) -> Tensor:
     """Draw `count` permutations per sample, each a single cycle through its observed views.
 
@@ -22,8 +15,10 @@ def random_cycles(mask: Tensor, count: int) -> Tensor:
 
     mask (B, L) bool -> (B, count, L) long
     """
-    ring = random_rings(mask, count)
+    B, L = mask.shape
+    order = noise.like(torch.empty(B, count, L, device=mask.device), noise.even)
+    ring = order.masked_fill(~mask[:, None], 2.0).argsort(-1)  # missing views last
     m = mask.sum(-1).view(-1, 1, 1)
-    slot = torch.arange(mask.shape[1], device=mask.device).expand_as(ring)
+    slot = torch.arange(L, device=mask.device).expand_as(ring)
     neighbour = torch.where(slot < m, (slot + 1) % m.clamp(min=1), slot)
     return torch.empty_like(ring).scatter_(-1, ring, ring.gather(-1, neighbour))

@@ -27,15 +27,15 @@ from vedute.data.views import Views
 class Shard:
     """One process's rows of a batch.
 
-    start, total   position of the first row, and the number of rows, in the order noise is drawn
-    mask           (B, L), the views of all rows of the batch, without those hidden in this step
     rows           the rows of the batch in this shard
+    mask           (B, L), the views of all rows of the batch, without those hidden in this step
+    start, total   position of the first row, and the number of rows, in the order noise is drawn
     """
 
+    rows: slice
+    mask: Tensor
     start: int
     total: int
-    mask: Tensor
-    rows: slice
 
 
 class _Local(threading.local):
@@ -48,17 +48,11 @@ _local = _Local()
 @contextmanager
 def of_batch(rows: slice, mask: Tensor) -> Iterator[None]:
     """Treat a batch as these rows of a larger one with this mask (B, L)."""
-    with _set(Shard(rows.start, len(mask), mask, rows)):
-        yield
-
-
-@contextmanager
-def _set(shard: Shard | None) -> Iterator[None]:
-    before, _local.shard = _local.shard, shard
+    _local.shard = Shard(rows, mask, rows.start, len(mask))
     try:
         yield
     finally:
-        _local.shard = before
+        _local.shard = None
 
 
 @contextmanager
@@ -66,16 +60,15 @@ def present(v: int | None = None) -> Iterator[None]:
     """Draw noise only for the rows that have view v, or, without v, for all pairs of a row and an
     observed view. On a GPU, whose shapes are fixed, noise is drawn for missing views as well."""
     shard = _local.shard
-    if shard is None:
+    if shard is not None:
+        seen = shard.mask if v is None else shard.mask[:, v]
+        parts = seen[: shard.rows.start], seen
+        start, total = (t.numel() if t.is_cuda else int(t.sum()) for t in parts)
+        _local.shard = replace(shard, start=start, total=total)
+    try:
         yield
-        return
-    seen, first = shard.mask if v is None else shard.mask[:, v], shard.rows.start
-    if seen.is_cuda:
-        start, total = seen[:first].numel(), seen.numel()
-    else:
-        start, total = int(seen[:first].sum()), int(seen.sum())
-    with _set(replace(shard, start=start, total=total)):
-        yield
+    finally:
+        _local.shard = shard
 
 
 def draw(t: Tensor, draw: Callable[[Tensor], Tensor], axis: int = 0) -> Tensor:
@@ -85,7 +78,8 @@ def draw(t: Tensor, draw: Callable[[Tensor], Tensor], axis: int = 0) -> Tensor:
         return draw(t)
     strides = torch.empty_like(t).stride()
     order = sorted(range(t.ndim), key=lambda i: -strides[i])  # noise is drawn in that of memory
-    shape = [shard.total if i == axis else size for i, size in enumerate(t.shape)]
+    shape = [*t.shape]
+    shape[axis] = shard.total
     whole = torch.empty_permuted(shape, order, dtype=t.dtype, device=t.device)
     return draw(whole).narrow(axis, shard.start, t.shape[axis])
 
@@ -99,16 +93,13 @@ class Dropout(nn.Dropout):
         return x * draw(x, lambda t: F.dropout(t.fill_(1.0), self.p))
 
 
-def whole_mask(mask: Tensor) -> Tensor:
-    """Return the mask of all rows of a batch, given that of the shard."""
-    return mask if _local.shard is None else _local.shard.mask
-
-
-def hide(batch: Views, hidden: Tensor) -> Views:
-    """Hide views for one step; `hidden` is (B, L) for all rows of the batch."""
+def hide(batch: Views, choose: Callable[[Tensor], Tensor]) -> Views:
+    """Hide views for one step: `choose` returns those to hide, given the mask (B, L) of all rows
+    of the batch."""
     shard = _local.shard
     if shard is None:
-        return batch.hide(hidden)
+        return batch.hide(choose(batch.mask))
+    hidden = choose(shard.mask)
     _local.shard = replace(shard, mask=shard.mask & ~hidden)
     return batch.hide(hidden[shard.rows])
 

@@ -6,6 +6,7 @@ its rows are the P pairs of a sample b and an observed view i.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,26 +21,23 @@ class Sources:
     """The pairs of sample and view that form the rows of a table.
 
     mask    (B, L), the views that are observed
+    whole   with rows for missing views, so that the shape is fixed
     pairs   (P,), b L + i
     number  (B, L), the row of each pair; undefined where a view is missing and has no row
     """
 
     mask: Tensor
+    whole: bool
     pairs: Tensor
     number: Tensor
 
     @classmethod
     def of(cls, mask: Tensor, whole: bool) -> Sources:
-        """Build from a mask; `whole`: with rows for missing views, so that the shape is fixed."""
         flat = mask.flatten()
         if whole:
             pairs = torch.arange(len(flat), device=mask.device)
-            return cls(mask, pairs, pairs.view_as(mask))
-        return cls(mask, flat.nonzero()[:, 0], (flat.cumsum(0) - 1).view_as(mask))
-
-    @property
-    def whole(self) -> bool:
-        return len(self.pairs) == self.mask.numel()
+            return cls(mask, whole, pairs, pairs.view_as(mask))
+        return cls(mask, whole, flat.nonzero()[:, 0], (flat.cumsum(0) - 1).view_as(mask))
 
     def spread(self, t: Tensor) -> Tensor:
         """Scatter (P, ...) -> (B, L, ...), zero where a view is missing."""
@@ -74,30 +72,21 @@ class Sources:
         """
         if wanted is None or self.whole:  # all of them, which keeps shapes static
             return product(q.map(self.spread), 1, self.mask[..., None, None])
-        columns = Sources.of(wanted, whole=False)
-        seen = self.mask[columns.pairs // wanted.shape[1]].unsqueeze(-1)  # (Q, L, 1)
-        parts = q.map(lambda t: self.column(t, columns.pairs))
-        return product(parts, 1, seen).map(columns.spread)
-
-    def column(self, t: Tensor, targets: Tensor) -> Tensor:
-        """Return the predictions of some views by every source: targets (Q,), b L + j -> z_ij
-        (Q, L, D), undefined where view i is missing."""
-        L = t.shape[1]
-        sample, j = targets // L, (targets % L)[:, None]
-        rows = (self.number[sample] * L + j).masked_fill(~self.mask[sample], len(t) * L)
-        return take(t.flatten(0, 1), rows.flatten()).view(len(targets), L, t.shape[2])
-
-
-def take(x: Tensor, index: Tensor) -> Tensor:
-    """Return x[index] of a matrix (n, D), each row at most once; undefined where the index is n.
-
-    Since no row occurs twice, gradients are copied, not added: half the time of x[index].
-    """
-    taken: Tensor = _Take.apply(x, index)  # type: ignore[no-untyped-call]
-    return taken
+        P, L, D = q.mean.shape
+        columns = Sources.of(wanted, whole=False)  # (Q,) views
+        sample, view = columns.pairs // L, (columns.pairs % L)[:, None]
+        seen = self.mask[sample]  # (Q, L)
+        rows = (self.number[sample] * L + view).masked_fill(~seen, P * L).flatten()
+        mean, logvar = (take(t.flatten(0, 1), rows).view(-1, L, D) for t in q)
+        return product(Gaussian(mean, logvar), 1, seen.unsqueeze(-1)).map(columns.spread)
 
 
 class _Take(torch.autograd.Function):
+    """x[index] of a matrix (n, D), each row at most once; undefined where the index is n.
+
+    Since no row occurs twice, gradients are copied, not added: half the time of x[index].
+    """
+
     @staticmethod
     def forward(ctx: Any, x: Tensor, index: Tensor) -> Tensor:
         ctx.save_for_backward(index)
@@ -109,3 +98,6 @@ class _Take(torch.autograd.Function):
         (index,), (grad,) = ctx.saved_tensors, grads
         whole = grad.new_zeros(ctx.rows + 1, grad.shape[1])  # the last row collects index n
         return whole.index_copy_(0, index, grad)[: ctx.rows], None
+
+
+take: Callable[[Tensor, Tensor], Tensor] = _Take.apply

@@ -7,7 +7,6 @@ import copy
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import torch
@@ -17,7 +16,7 @@ from vedute.data.views import Views
 from vedute.nn import shards
 from vedute.nn.coders import Decoder, Encoder
 from vedute.nn.correspondences import Correspondences
-from vedute.nn.cuda_streams import parallel_streams
+from vedute.nn.cuda_streams import in_parallel
 from vedute.scale import ranks
 from vedute.training.model import Model, Stage, Terms
 
@@ -149,7 +148,7 @@ class ParallelAdamW(torch.optim.AdamW):
             for at in range(0, len(group["params"]), TENSORS_PER_KERNEL)
         ]
         try:
-            parallel_streams([partial(self._update, part) for part in parts], gradients)
+            in_parallel(self._update, parts, gradients)
         finally:
             self.param_groups = groups
 

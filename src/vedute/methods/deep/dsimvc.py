@@ -44,7 +44,7 @@ from vedute.estimators.settings import estimator, length, setting
 from vedute.methods.deep.shared import hyperparameters
 from vedute.methods.deep.shared.autoencoders import ENCODED_ROWS, AutoencoderEstimator, Autoencoders
 from vedute.methods.deep.shared.mixture import mean_seen
-from vedute.nn.coders import mlp
+from vedute.nn.convolutions import mlp
 from vedute.nn.likelihoods import Likelihoods
 from vedute.nn.losses import cluster_contrastive, entropy_balance, spectral_contrastive
 from vedute.nn.neighbors import nearest

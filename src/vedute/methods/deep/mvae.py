@@ -133,8 +133,11 @@ def random_subsets(mask: Tensor, k: int) -> Tensor:
     If |O| < 3, the subset is O.
     """
     B, L = mask.shape
-    order = noise.uniform(B, k, L, device=mask.device).masked_fill(~mask[:, None], 2.0)
-    rank = order.argsort(-1).argsort(-1)  # observed first, in random order
+    order, share = (
+        noise.like(torch.empty(B, k, last, device=mask.device), noise.even) for last in (L, 1)
+    )
+    order = order.masked_fill(~mask[:, None], 2.0)  # observed first
+    rank = order.argsort(-1).argsort(-1)
     n = mask.sum(1)[:, None, None]
-    size = 2 + (noise.uniform(B, k, 1, device=mask.device) * (n - 2)).floor()
+    size = 2 + (share * (n - 2)).floor()
     return mask[:, None] & (rank < torch.where(n > 2, size, n))

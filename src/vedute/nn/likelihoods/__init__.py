@@ -19,6 +19,7 @@ import pkgutil
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -29,7 +30,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from vedute.data import plugins
-from vedute.data.kinds import per_view
+from vedute.data.kinds import AUTO_WORD, per_view
 from vedute.data.views import Context, Names
 from vedute.nn import noise
 
@@ -217,7 +218,7 @@ Likelihoods = Sequence[Likelihood]  # one per view
 OWN = {kind.name: kind for kind in (Normal, Laplace, Bernoulli, Categorical, Tokens)}
 
 
-class _Registry(Mapping[str, Likelihood]):
+class _Registry:
     """Likelihoods by name: our own, those of the modules in this folder, and those of others. Each
     access makes a new one, since the model of a fit moves and trains its own."""
 
@@ -225,25 +226,23 @@ class _Registry(Mapping[str, Likelihood]):
         return (OWN[name] if name in OWN else _others()[name])()
 
     def __iter__(self) -> Iterator[str]:
-        yield from (OWN | _others())
-
-    def __len__(self) -> int:
-        return len(OWN | _others())
+        return iter(OWN | _others())
 
 
 LIKELIHOODS = _Registry()
 
 
 def _others() -> dict[str, type[Likelihood]]:
-    """Import the likelihoods of the modules in this folder, and those of other distributions."""
-    classes = [plugins.imported(entry) for entry in plugins.registered(GROUP).values()]
+    """Import the likelihoods of other distributions, and those of the modules in this folder."""
+    classes = list(map(plugins.imported, plugins.registered(GROUP).values()))
     for module in pkgutil.iter_modules(__path__):
         members = inspect.getmembers(import_module(f"{__name__}.{module.name}"), inspect.isclass)
         classes += [c for _, c in members if issubclass(c, Likelihood) and c is not Likelihood]
-    return {kind.name: kind for kind in classes}
+    return dict(zip(map(attrgetter("name"), classes), classes, strict=True))
 
 
 def named(value: str | Sequence[str] | Mapping[str, str], names: Names) -> list[Likelihood | None]:
     """Return the likelihood of each view from the setting of a user: one name for all, one per
     view, or a dict by view; None where the kind of the view decides."""
-    return [LIKELIHOODS.get(k) for k in per_view("likelihood", value, names, tuple(LIKELIHOODS))]
+    words = per_view("likelihood", value, names, tuple(LIKELIHOODS))
+    return [None if word == AUTO_WORD else LIKELIHOODS[word] for word in words]

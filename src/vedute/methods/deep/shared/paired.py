@@ -91,7 +91,7 @@ class PairDecoder(Generative):
     def errors(self, z: Tensor, batch: Views, mean: bool) -> Tensor:
         """Errors of both views, decoded from z, (B, 2)."""
         return view_errors(
-            self.likelihoods, lambda v, rows: self.decode_view(v, z[rows]), batch, mean=mean
+            self.likelihoods, lambda v, rows: self.decode_view(v, z[rows]), batch, mean, z
         )[0]
 
     def decode_both(self, z: Tensor, draws: int = 0) -> list[Tensor]:

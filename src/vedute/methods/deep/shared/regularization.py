@@ -101,7 +101,7 @@ def hide_some(batch: Views, share: float) -> Views:
     """Hide views of a batch at random, with this probability."""
     if share == 0:
         return batch
-    return shards.hide(batch, hidden_views(shards.whole_mask(batch.mask), share))
+    return shards.hide(batch, lambda mask: hidden_views(mask, share))
 
 
 def hidden_views(mask: Tensor, share: float) -> Tensor:
