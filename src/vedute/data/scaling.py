@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -14,16 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vedute.data.kinds import Seen
-from vedute.data.rows import (
-    Part,
-    by_row,
-    is_sparse,
-    pieces,
-    slices,
-    stretches,
-    tensors,
-    then,
-)
+from vedute.data.rows import Part, by_row, is_sparse, pieces, slices, stretches, tensors, then
 from vedute.data.views import Views
 
 Array = NDArray[Any]
@@ -84,10 +75,13 @@ class Scaler:
         if self.profile is None:
             return None
         profile = torch.from_numpy(self.profile).flatten()
-        total = _per_row(x, lambda rows: _powers(x, seen, rows, self.power).flatten(1).sum(1))
-        expected = _per_row(x, lambda rows: seen[rows].flatten(1).double() @ profile)
-        nonzero = (total > 0) & (expected > 0)
-        return torch.where(nonzero, (total / expected).pow(1 / self.power), 1.0)
+        sizes = torch.empty(len(x), dtype=torch.float64)
+        for rows, a, known in _blocks(x, seen):
+            total = a.pow(self.power).flatten(1).sum(1)
+            expected = known.flatten(1).double() @ profile
+            nonzero = (total > 0) & (expected > 0)
+            sizes[rows] = torch.where(nonzero, (total / expected).pow(1 / self.power), 1.0)
+        return sizes
 
     def transform(self, x: Tensor, seen: Tensor, sizes: Tensor | None = None) -> Tensor:
         """Scale (n, *shape) in any float -> float32, in float64 until then; the mean where not
@@ -102,11 +96,6 @@ class Scaler:
         """Compute g(x / size)."""
         x = x if sizes is None else x / by_row(sizes, x)
         return x if self.offset is None else (x + torch.from_numpy(self.offset)).log()
-
-    @property
-    def linear(self) -> Scaler:
-        """The scaler without the steps before shift and scale: it restores g(x / size)."""
-        return replace(self, power=0, profile=None, offset=None)
 
     def restore(self, scaled: Array, size: Size = 1.0) -> Floats:
         """Convert (..., *shape) to the user's units; a constant feature to its constant."""
@@ -181,97 +170,83 @@ def fit(word: str, x: Part, seen: Seen) -> Scaler:
     return replace(scaler, shift=shift, scale=scale, mean=mean, std=std, top=top)
 
 
-def _pretransformed(plain: Scaler, word: str, x: Part, seen: Seen) -> Scaler:
+def _pretransformed(scaler: Scaler, word: str, x: Part, seen: Seen) -> Scaler:
     """Add the size of rows and the logarithm of a word."""
-    match word:
-        case "length":
-            return _sized(replace(plain, power=2), x, seen)
-        case "depth":
-            return replace(_sized(replace(plain, power=1), x, seen), offset=plain.scale)
-        case "log1p":
-            return replace(plain, offset=plain.scale)
-        case "log":
-            blocks = ((x[rows], seen[rows]) for rows in pieces(x))
-            minima = [torch.where(has & (a > 0), a, torch.inf).amin(0) for a, has in blocks]
-            least = torch.stack(minima).amin(0).double()
-            return replace(plain, offset=torch.where(least.isfinite(), least / 2, 1.0).numpy())
-        case _:
-            return plain
+    if word in SIZED:
+        scaler = _sized(replace(scaler, power=2 if word == "length" else 1), x, seen)
+    if word in ("depth", "log1p"):
+        return replace(scaler, offset=scaler.scale)
+    if word == "log":
+        least = torch.full(x.shape[1:], torch.inf, dtype=torch.float64)
+        for _, a, _ in _blocks(x, seen):
+            torch.minimum(least, a.masked_fill(a <= 0, torch.inf).amin(0), out=least)
+        return replace(scaler, offset=torch.where(least.isfinite(), least / 2, 1.0).numpy())
+    return scaler
 
 
 def _sized(scaler: Scaler, x: Part, seen: Seen) -> Scaler:
     """Add the profile of a row of size 1, the average of nonzero rows."""
-    powers = ((seen[r].sum(0), _powers(x, seen, r, scaler.power).sum(0)) for r in _blocks(x))
-    count, total = _reduced(powers, torch.add)
+    total, count = torch.zeros(2, *x.shape[1:], dtype=torch.float64)
+    nonzero = torch.empty(len(x), dtype=torch.bool)
+    for rows, a, known in _blocks(x, seen):
+        nonzero[rows] = a.flatten(1).any(1)
+        total += a.pow(scaler.power).sum(0)
+        count += known.sum(0)
     profile = (total / count.clamp(min=1)).numpy()
     sizes = replace(scaler, profile=profile).sizes(x, seen)
     assert sizes is not None
-    nonzero = _per_row(x, lambda rows: _powers(x, seen, rows, 1).flatten(1).any(1)) > 0
     average = float(sizes[nonzero].mean()) if bool(nonzero.any()) else 1.0
     return replace(scaler, profile=profile * average**scaler.power)
 
 
-def _powers(x: Part, seen: Seen, rows: slice, power: int) -> Tensor:
-    """x^power at observed entries, 0 elsewhere, in float64."""
-    return x[rows].double().masked_fill(~seen[rows], 0).pow(power)
+def _blocks(x: Part, seen: Seen) -> Iterator[tuple[slice, Tensor, Tensor]]:
+    """Iterate over blocks of rows, at least one: their values in double precision, zero where not
+    `seen`, and their mask."""
+    for rows in pieces(x) if is_sparse(x) else slices(max(len(x), 1), PRECISE_ROWS):
+        known = seen[rows]
+        yield rows, x[rows].double().masked_fill(~known, 0), known
 
 
-def _per_row(x: Part, f: Callable[[slice], Tensor]) -> Tensor:
-    """Compute a number for each row, (n,) float64, by f of blocks of rows."""
-    values = torch.empty(len(x), dtype=torch.float64)
-    for rows in _blocks(x):
-        values[rows] = f(rows)
-    return values
-
-
-def _blocks(x: Part) -> Iterator[slice]:
-    """Slices of rows; one where there are none."""
-    return pieces(x) if is_sparse(x) else slices(max(len(x), 1), PRECISE_ROWS)
-
-
-def _part(sizes: Tensor | None, rows: Any) -> Tensor | None:
-    return None if sizes is None else sizes[rows]
-
-
-def _moments(scaler: Scaler, part: Part, known: Seen) -> tuple[Floats, ...]:
+def _moments(scaler: Scaler, x: Part, seen: Seen) -> tuple[Floats, ...]:
     """Minimum, maximum, mean and standard deviation of g(x / size) per feature over observed
-    entries; features that vary by rounding only become constant."""
-    sizes = scaler.sizes(part, known)
+    entries; features that vary by rounding only become constant. Sums are kept in place, as small
+    tensors between large ones scatter memory."""
+    sizes = scaler.sizes(x, seen)
+    total, count, gap, square = torch.zeros(4, *x.shape[1:], dtype=torch.float64)
+    low, high = torch.full((2, *x.shape[1:]), torch.inf, dtype=torch.float64)
 
     def blocks() -> Iterator[tuple[Tensor, Tensor]]:
-        for rows in _blocks(part):
-            yield scaler.transformed(part[rows].double(), _part(sizes, rows)), known[rows]
+        for rows, a, known in _blocks(x, seen):
+            yield scaler.transformed(a, None if sizes is None else sizes[rows]), known
 
-    sums = ((x.masked_fill(~seen, 0).sum(0), seen.sum(0)) for x, seen in blocks())
-    total, count = _reduced(sums, torch.add)
-    count = count.clamp(min=1)
-    centre = total / count
-    gaps = ((x - centre).masked_fill(~seen, 0) for x, seen in blocks())
-    gap, square = _reduced(((g.sum(0), g.square().sum(0)) for g in gaps), torch.add)
+    for g, known in blocks():
+        total += g.masked_fill(~known, 0).sum(0)
+        count += known.sum(0)
+    centre = total / count.clamp_(min=1)
+    for g, known in blocks():
+        off = (g - centre).masked_fill(~known, 0)
+        gap += off.sum(0)
+        square += off.square().sum(0)
     mean = centre + gap / count  # a second pass: exact at large offsets
-    filled = (torch.where(seen, x, mean) for x, seen in blocks())
-    low, high = _reduced(((-k.amin(0), k.amax(0)) for k in filled), torch.maximum)
-    low = -low
+    high.neg_()
+    for g, known in blocks():
+        filled = torch.where(known, g, mean)
+        torch.minimum(low, filled.amin(0), out=low)
+        torch.maximum(high, filled.amax(0), out=high)
     constant = high - low <= 1e-12 * torch.maximum(low.abs(), high.abs())
     high, std = torch.where(constant, low, high), (square / count).sqrt().masked_fill(constant, 0.0)
     return low.numpy(), high.numpy(), mean.numpy(), std.numpy()
 
 
-def _reduced(parts: Iterable[tuple[Tensor, ...]], f: Callable[..., Tensor]) -> list[Tensor]:
-    """Reduce all parts by f, in place: small tensors kept among large ones scatter memory."""
-    totals: list[Tensor] = []
-    for part in parts:
-        pairs = zip(totals or part, part, strict=True)
-        totals = [f(a, b, out=a) for a, b in pairs] if totals else list(part)
-    return totals
-
-
 def _byte_moments(x: Part, seen: Seen) -> tuple[Floats, Floats]:
     """Mean and standard deviation of images, exact in integers, block by block."""
-    masks = ((rows, seen[rows]) for rows in slices(max(len(x), 1), IMAGES_PER_BLOCK))
-    blocks = ((x[rows].int().masked_fill(~mask, 0), mask) for rows, mask in masks)
-    sums = ((a.sum(0), a.square().sum(0), mask.sum(0)) for a, mask in blocks)
-    first, second, count = _reduced(sums, torch.add)
+    first, second, count = torch.zeros(3, *x.shape[1:], dtype=torch.int64)
+    for rows in slices(max(len(x), 1), IMAGES_PER_BLOCK):
+        known = seen[rows]
+        a = x[rows].int().masked_fill(~known, 0)
+        first += a.sum(0)
+        second += a.square().sum(0)
+        count += known.sum(0)
     mean, square = (total.double() / count.clamp(min=1) for total in (first, second))
     return mean.numpy(), (square - mean.square()).clamp(min=0).sqrt().numpy()
 
@@ -293,10 +268,10 @@ def _scaled(
     scaler: Scaler, seen: Seen, size: Tensor | None, mask: Tensor, x: Tensor, rows: Any
 ) -> Tensor:
     """Scale rows of a view, block by block."""
-    seen, size, mask = seen[rows], _part(size, rows), mask[rows]
+    seen, size, mask = seen[rows], None if size is None else size[rows], mask[rows]
     out = torch.empty(x.shape, dtype=torch.int64 if scaler.tokens else torch.float32)
     for part in stretches(len(x), math.prod(x.shape[1:])):
-        block = scaler.transform(x[part], seen[part], _part(size, part))
+        block = scaler.transform(x[part], seen[part], None if size is None else size[part])
         out[part] = block.masked_fill(~by_row(mask[part], x), 0)
     return out
 

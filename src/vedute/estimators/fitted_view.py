@@ -100,7 +100,8 @@ class FittedView:
             return self
         offset, low = self.scaler.offset, self.bounds[0]
         low = low if offset is None else float(np.log(offset).min())
-        return replace(self, scaler=self.scaler.linear, bounds=(low, math.inf))
+        plain = replace(self.scaler, power=0, profile=None, offset=None)
+        return replace(self, scaler=plain, bounds=(low, math.inf))
 
     @property
     def name(self) -> str:
