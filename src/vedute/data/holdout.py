@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -105,17 +105,31 @@ def hide_entries(data: Views, scalers: Sequence[Scaler]) -> Views:
     width = sum(map(math.prod, data.shapes))
     most = max(FEWEST_HIDDEN, min(HOLED_ROWS, HIDDEN_NUMBERS // width))
     drawn = torch.randperm(len(data))[:most]
-    if data.on_disk:
-        return _hide_on_disk(data, drawn.sort().values, scalers)
+    x, holes = list[Any](data.parts), list[Any](data.hole_parts)
+    holed = [v for v, old in enumerate(holes) if old is not None]
+    if data.on_disk:  # hide entries in these rows only, and insert them when they are read
+        drawn = drawn.sort().values
+        inside = hide_entries(data[drawn], scalers)
+        place = torch.full((len(data),), -1, dtype=torch.int32)
+        place[drawn] = torch.arange(len(drawn), dtype=torch.int32)
+        for v in holed:
+            x[v] = then(x[v], partial(_replaced, place, inside.x[v]))
+            holes[v] = then(holes[v], partial(_replaced, place, inside.holes[v]))
+        return replace(data, x=tensors(x), holes=tensors(holes))
     chosen = torch.zeros(len(data), dtype=torch.bool)
     chosen[drawn] = True
-    x, holes = list(data.parts), list(data.holes)
-    for v, old in enumerate(holes):
-        if old is not None:
-            a = data.x[v]
-            new = old | choose_entries(torch.rand(a.shape), data.seen(v), SHARE, chosen)
-            x[v], holes[v] = torch.where(new, torch.from_numpy(scalers[v].mean).to(a), a), new
-    return replace(data, x=tensors(x), holes=tuple(holes))
+    for v in holed:
+        a = data.x[v]
+        new = holes[v] | choose_entries(torch.rand(a.shape), data.seen(v), SHARE, chosen)
+        x[v], holes[v] = torch.where(new, torch.from_numpy(scalers[v].mean).to(a), a), new
+    return replace(data, x=tensors(x), holes=tensors(holes))
+
+
+def _replaced(place: Tensor, new: Any, x: Tensor, rows: Any) -> Tensor:
+    """Replace the rows of x that are in `new`; place (n,): their row in it, or -1."""
+    at, x = place[rows], x.clone()
+    x[at >= 0] = new[at[at >= 0].long()]
+    return x
 
 
 def choose_entries(luck: Tensor, seen: Tensor, share: float, rows: Tensor | None = None) -> Tensor:
@@ -129,51 +143,35 @@ def choose_entries(luck: Tensor, seen: Tensor, share: float, rows: Tensor | None
     return chosen & ~(lost & (luck == luck.amax(0)))
 
 
-def _hide_on_disk(data: Views, rows: Tensor, scalers: Sequence[Scaler]) -> Views:
-    """Hide entries in these rows (k,) of data that are not in memory."""
-    sample = data[rows]
-    inside = hide_entries(sample, scalers)
-    x, holes = list(data.parts), list(data.hole_parts)
-    position = torch.full((len(data),), -1, dtype=torch.int32)
-    position[rows] = torch.arange(len(rows), dtype=torch.int32)
-    for v, old in enumerate(holes):
-        part, new = x[v], inside.holes[v]
-        if old is not None and new is not None:
-            x[v] = then(part, partial(_replaced, position, inside.x[v]))
-            holes[v] = then(old, partial(_replaced, position, new))
-    return replace(data, x=tensors(x), holes=tensors(holes))
-
-
-def _replaced(place: Tensor, new: Tensor, x: Tensor, rows: Any) -> Tensor:
-    """Replace the rows of x that are in `new`; place (n,): their row in it, or -1."""
-    at, x = place[rows], x.clone()
-    x[at >= 0] = new[at[at >= 0].long()]
-    return x
-
-
 @dataclass(frozen=True, eq=False)
-class HiddenEntries:
-    """m rows with single entries hidden: `inputs` without them, `truth` with them. groups (m,)."""
+class Hidden:
+    """m rows with something hidden: `inputs` without it, `truth` with it. groups (m,): rows that
+    belong together, where that is known."""
 
     inputs: Views
     truth: Views
     groups: Tensor | None = None
 
+    def part(self, rows: Any) -> Self:
+        """Select rows."""
+        groups = None if self.groups is None else self.groups[rows]
+        return replace(self, inputs=self.inputs[rows], truth=self.truth[rows], groups=groups)
+
+
+class HiddenEntries(Hidden):
+    """m rows with single entries hidden."""
+
     @classmethod
     def of(cls, inputs: Views, truth: Views, groups: Tensor | None = None) -> HiddenEntries:
         """Select the rows in which two versions of the same samples differ."""
         rows = torch.zeros(len(truth), dtype=torch.bool)
-        for v in _holed(inputs):
-            before, after = truth.seen_part(v), inputs.seen_part(v)
-            for part in pieces(after):
-                rows[part] |= (before[part] & ~after[part]).flatten(1).any(1)
+        for v, holes in enumerate(inputs.hole_parts):
+            if holes is not None:  # other views may be sparse
+                before, after = truth.seen_part(v), inputs.seen_part(v)
+                for part in pieces(after):
+                    rows[part] |= (before[part] & ~after[part]).flatten(1).any(1)
         mine = None if groups is None else groups[rows]
         return cls(inputs[rows].floating(), truth[rows].floating(), mine)
-
-    def part(self, rows: Any) -> HiddenEntries:
-        """Select rows."""
-        groups = None if self.groups is None else self.groups[rows]
-        return HiddenEntries(self.inputs[rows], self.truth[rows], groups)
 
     def _gone(self, v: int) -> Tensor:
         """Mask of hidden entries (m, *shape_v)."""
@@ -192,55 +190,44 @@ class HiddenEntries:
     @property
     def views(self) -> list[int]:
         """Views with hidden entries."""
-        return [v for v in _holed(self.inputs) if self.rows_of(v).any()]
-
-
-def _holed(data: Views) -> list[int]:
-    """Views with holes; the others may be sparse."""
-    return [v for v, holes in enumerate(data.hole_parts) if holes is not None]
+        holed = (v for v, holes in enumerate(self.inputs.hole_parts) if holes is not None)
+        return [v for v in holed if self.rows_of(v).any()]
 
 
 @dataclass(frozen=True, eq=False)
-class HoldOut:
-    """m rows with one view hidden each: `inputs` without it, `truth` with it, `hidden` (m, L).
+class HoldOut(Hidden):
+    """m rows with one view hidden each.
 
     means, weights: per view (*shape_v,), the mean of each feature and 1 / unit^2 (0: constant),
-    see `Scaler.unit`. groups (m,): rows that belong together, where that is known.
+    see `Scaler.unit`.
     """
 
-    inputs: Views
-    truth: Views
-    hidden: Tensor
-    means: tuple[Tensor, ...]
-    weights: tuple[Tensor, ...]
-    groups: Tensor | None = None
+    means: tuple[Tensor, ...] = ()
+    weights: tuple[Tensor, ...] = ()
 
     @classmethod
     def of(
         cls, data: Views, hidden: Tensor, scalers: Sequence[Scaler], groups: Tensor | None = None
     ) -> HoldOut:
+        """Hide observed views (n, L) of data."""
         rows = hidden.any(1)
         truth = data[rows].floating()
         means = tuple(torch.from_numpy(s.mean).float() for s in scalers)
         units = [torch.from_numpy(s.unit).float() for s in scalers]
         weights = tuple(torch.where(u > 0, u.clamp(min=1e-12) ** -2, 0.0) for u in units)
         mine = None if groups is None else groups[rows]
-        return cls(truth.hide(hidden[rows]), truth, hidden[rows], means, weights, mine)
+        return cls(truth.hide(hidden[rows]), truth, mine, means, weights)
+
+    @property
+    def hidden(self) -> Tensor:
+        """Mask of what is hidden, (m, L)."""
+        return self.truth.mask & ~self.inputs.mask
 
     def to(self, device: torch.device) -> HoldOut:
-        return HoldOut(
-            self.inputs.to(device),
-            self.truth.to(device),
-            self.hidden.to(device),
-            tuple(t.to(device) for t in self.means),
-            tuple(t.to(device) for t in self.weights),
-        )
-
-    def part(self, rows: Any) -> HoldOut:
-        """Select rows."""
-        groups = None if self.groups is None else self.groups[rows]
-        inputs, truth = self.inputs[rows], self.truth[rows]
-        return replace(self, inputs=inputs, truth=truth, hidden=self.hidden[rows], groups=groups)
+        """Copy to a device, without groups."""
+        inputs, truth = self.inputs.to(device), self.truth.to(device)
+        means, weights = (tuple(t.to(device) for t in ts) for ts in (self.means, self.weights))
+        return HoldOut(inputs, truth, None, means, weights)
 
     def rows_of(self, v: int) -> Array:
         """Rows in which view v is hidden, (m,) bool."""
@@ -249,15 +236,6 @@ class HoldOut:
     def truth_of(self, v: int) -> Views:
         """View v in these rows."""
         return self.truth.pick(v)[self.hidden[:, v]]
-
-    def hidden_values(self, value: Tensor, v: int) -> tuple[Tensor, Tensor]:
-        """View v where it is hidden, predicted and true; holes of the truth count as predicted.
-
-        value (m, *shape_v) -> (k, *shape_v), twice
-        """
-        truth, holes, rows = self.truth.x[v], self.truth.holes[v], self.hidden[:, v]
-        value = value if holes is None else torch.where(holes, truth, value)
-        return value[rows], truth[rows]
 
     def errors(self, value: Tensor, v: int) -> Tensor:
         """Mean over features of the squared error of view v in units of its scaler; for tokens, the

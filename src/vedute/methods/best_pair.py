@@ -359,10 +359,9 @@ def select_pair(data: Views, pair: Pair) -> tuple[NDArray[np.bool_], Views]:
 
 def hidden_in(held: HoldOut, pair: Pair) -> HoldOut:
     """The hidden views of the pair whose other view is observed."""
-    hidden, inputs = held.hidden[:, list(pair)], held.inputs.pick(*pair)
-    rows = hidden.any(1) & inputs.mask.any(1)
     means, weights = (tuple(values[v] for v in pair) for values in (held.means, held.weights))
-    return HoldOut(inputs[rows], held.truth.pick(*pair)[rows], hidden[rows], means, weights)
+    both = HoldOut(held.inputs.pick(*pair), held.truth.pick(*pair), None, means, weights)
+    return both.part(both.hidden.any(1) & both.inputs.mask.any(1))
 
 
 def explained_error(model: Estimator, pair: Pair, held: HoldOut) -> float:

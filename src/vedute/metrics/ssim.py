@@ -54,8 +54,11 @@ def blur(held: HoldOut, values: Sequence[Tensor]) -> float:
     Pixels count as they are seen: in units of their deviations, those that seldom change would
     outweigh the rest.
     """
-    hidden = (held.hidden_values(x, v) for v, x in enumerate(values))
-    pairs = [((a + 1).clamp(0, 2) / 2, (b + 1).clamp(0, 2) / 2) for a, b in hidden]
+    pairs = []
+    for v, value in enumerate(values):
+        truth, holes, rows = held.truth.x[v], held.truth.holes[v], held.hidden[:, v]
+        value = value if holes is None else torch.where(holes, truth, value)
+        pairs.append([(a[rows] + 1).clamp(0, 2) / 2 for a in (value, truth)])
     similarity = _mean([ssim(a, b) for a, b in pairs])
     error = _mean([(a - b).square().flatten(1).mean(1) for a, b in pairs])
     return math.log(max(error, NOTHING)) / 2 - math.log(max(similarity, LEAST))
