@@ -14,12 +14,13 @@ import numpy as np
 from vedute import datasets, io, methods
 from vedute.commands import _settings
 from vedute.commands._command import say
+from vedute.data import missing
 from vedute.data.entry import Entry
 from vedute.data.escaping import listed
-from vedute.data.frames import ViewSpec, numbers
+from vedute.data.frames import ViewSpec
 from vedute.data.problems import all_at_once, incomplete, noted
 from vedute.data.store import manifest
-from vedute.data.views import Views, ever_seen
+from vedute.data.views import Views
 from vedute.estimators import filling, progress, saving
 from vedute.estimators.base import Estimator
 from vedute.io import streaming
@@ -64,14 +65,9 @@ def check(views: Views) -> None:
 
 def _check_columns(views: Views, v: int, spec: ViewSpec) -> None:
     """Reject columns without any value."""
-    empty = (~ever_seen(views, v).flatten()).nonzero().flatten().tolist()
-    if not empty or not bool(views.mask[:, v].any()):
+    names = missing.empty_columns(views, v) if bool(views.mask[:, v].any()) else []
+    if not names:
         return
-    columns = list(spec.columns or range(len(ever_seen(views, v).flatten())))
-    if spec.columns and spec.levels:  # a column of categories takes several numbers
-        levels_by_column = zip(spec.columns, spec.levels, strict=True)
-        columns = [name for name, levels in levels_by_column for _ in range(numbers(levels))]
-    names = list(dict.fromkeys(columns[j] for j in empty))
     fix = f" (--drop {quote(','.join(map(str, names[:5])))})" if spec.columns else ""
     which = f"column {names[0]!r} has no value; drop the column"
     if len(names) > 1:

@@ -30,7 +30,8 @@ from vedute.data.escaping import escaped, listed
 from vedute.data.frames import numbers
 from vedute.data.holdout import choose_entries, spare_last_values
 from vedute.data.limits import plain_file
-from vedute.data.views import Views, ever_seen
+from vedute.data.rows import pieces
+from vedute.data.views import Views
 
 Mask = NDArray[np.bool_]
 Protocol = Callable[[int, int, float, Generator], Mask]
@@ -294,10 +295,11 @@ def components_warning(parts: Sequence[Sequence[str]]) -> str | None:
 
 def empty_columns(views: Views, v: int) -> list[Any]:
     """Return the names of the columns of view v without any value, or their positions."""
-    seen, spec = ever_seen(views, v).flatten(), None if views.specs is None else views.specs[v]
+    mask, spec = views.seen_part(v), None if views.specs is None else views.specs[v]
+    empty = ~torch.stack([mask[rows].any(0) for rows in pieces(mask)]).any(0).flatten()
     names: list[Any] = list(() if spec is None or spec.columns is None else spec.columns)
     if spec is not None and names and spec.levels:  # a column of categories takes several numbers
         pairs = zip(names, spec.levels, strict=True)
         names = [name for name, levels in pairs for _ in range(numbers(levels))]
-    names = names if len(names) == len(seen) else list(range(len(seen)))
-    return list(dict.fromkeys(names[j] for j in (~seen).nonzero().flatten().tolist()))
+    names = names if len(names) == len(empty) else list(range(len(empty)))
+    return list(dict.fromkeys(names[j] for j in empty.nonzero().flatten().tolist()))

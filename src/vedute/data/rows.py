@@ -4,7 +4,7 @@ sparse matrix."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeGuard, TypeVar
@@ -54,8 +54,9 @@ class Rows:
         read = partial(_read_then, self.read, f)
         return replace(self, shape=whole, dtype=dtype or self.dtype, read=read)
 
-    def to(self, device: str | torch.device) -> Rows:
-        return replace(self, device=device)
+    def to(self, device: str | torch.device) -> Part:
+        """Read rows of the disk onto a device, later; move those of a sparse matrix now."""
+        return replace(self, device=device) if self.in_file else self[:].to(device)
 
 
 Part = Tensor | Rows
@@ -102,10 +103,10 @@ def whole(view: Any) -> Any:
     return view[:] if isinstance(view, Rows) else view
 
 
-def select(part: Part, rows: Any) -> Part:
+def select(part: Part | None, rows: Any) -> Part | None:
     """Select rows by slice, integers or booleans; those of a sparse matrix stay as they are."""
-    if not is_sparse(part):
-        return part[rows]
+    if part is None or not is_sparse(part):
+        return None if part is None else part[rows]
     index = torch.arange(len(part))[rows]
     read = partial(_read_at, part.read, index)
     return replace(part, shape=(len(index), *part.shape[1:]), read=read)
@@ -165,14 +166,10 @@ def _loses_digits(observed: Any) -> bool:
     return rounds_too_much(error, observed.max(0).toarray() - observed.min(0).toarray())
 
 
-def tensors(parts: Sequence[Part | None]) -> Any:
+def tensors(parts: Iterable[Part | None]) -> Any:
     """Return the tensors, or a sequence that reads them."""
-    return _Tensors(parts) if any(isinstance(p, Rows) for p in parts) else tuple(parts)
-
-
-def stored(x: Sequence[Any]) -> Sequence[Any]:
-    """Return the parts behind such a sequence."""
-    return getattr(x, "parts", x)
+    parts = tuple(parts)
+    return _Tensors(parts) if Rows in map(type, parts) else parts
 
 
 def pieces(part: Part) -> Iterator[slice]:
@@ -190,5 +187,6 @@ def stretches(n: int, width: int, numbers: int = READ_NUMBERS) -> Iterator[slice
 
 
 def slices(n: int, size: int) -> Iterator[slice]:
-    """Slices of `size` rows that cover n rows, in order."""
-    return (slice(start, start + size) for start in range(0, n, size))
+    """Yield slices of `size` rows that cover n rows, in order."""
+    for start in range(0, n, size):
+        yield slice(start, start + size)

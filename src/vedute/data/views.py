@@ -22,11 +22,9 @@ from vedute.data.rows import (
     as_part,
     by_row,
     in_file,
-    is_sparse,
     pieces,
     select,
     slices,
-    stored,
     stretches,
     tensors,
     then,
@@ -112,16 +110,9 @@ class Views:
     @classmethod
     def stored(cls, content: store.Stored) -> Views:
         """Wrap the content of a store."""
-        return cls(
-            tensors(content.x),
-            torch.from_numpy(content.mask),
-            torch.arange(len(content.mask)),
-            tensors(content.holes),
-            tuple(s.name for s in content.specs),
-            content.ids,
-            content.y,
-            content.specs,
-        )
+        x, mask, holes, specs, ids, y = content[:6]
+        names, index = tuple(s.name for s in specs), torch.arange(len(mask))
+        return cls(tensors(x), torch.from_numpy(mask), index, tensors(holes), names, ids, y, specs)
 
     def __len__(self) -> int:
         return len(self.mask)
@@ -134,8 +125,14 @@ class Views:
 
     def _repr_html_(self) -> str:
         """Format for notebooks: views, observed share of each, and the most frequent patterns."""
-        heads = ("view", "shape", "samples", "kind", "single values missing")
-        table = html.table(heads, [_row(self, v) for v in range(len(self.x))])
+        rows, specs = [], self.specs or (None,) * len(self.x)
+        for v, (x, shape, spec) in enumerate(zip(self.parts, self.shapes, specs, strict=True)):
+            large = math.prod(x.shape) > MOST_SUMMARIZED
+            kind = "" if large else kinds.recognise(x, self.seen(v), spec).kind.name
+            seen = f"{int(self.mask[:, v].sum())} of {len(self)}"
+            holes = html.percent(self.share_of_holes(v))
+            rows.append([self.names[v], html.shape(shape), seen, kind, holes])
+        table = html.table(("view", "shape", "samples", "kind", "single values missing"), rows)
         patterns = html.patterns(self.mask.cpu().numpy(), self.names)
         return html.section(f"{len(self)} samples, {len(self.x)} views", table, patterns)
 
@@ -146,15 +143,15 @@ class Views:
             rows = [range(len(self))[rows]]  # out of range: an IndexError, which ends iteration
         elif isinstance(rows, slice) and (rows.step or 1) < 0:  # tensors have no such slices
             rows = range(len(self))[rows]
-        host: Any = rows
-        if isinstance(rows, Tensor):
-            host = rows.cpu().numpy() if self.ids is not None or self.y is not None else None
-        elif not isinstance(rows, slice):
-            host = np.asarray(rows)
-            host = host.astype(bool if host.dtype == bool else np.int64)
-            rows = torch.from_numpy(host)
-        ids, y = (None if a is None else a[host] for a in (self.ids, self.y))
-        return replace(self._map(lambda t: select(t, rows)), ids=ids, y=y)
+        if not isinstance(rows, (Tensor, slice)):
+            array = np.asarray(rows)
+            rows = torch.from_numpy(array.astype(bool if array.dtype == bool else np.int64))
+        selected = self._map(partial(select, rows=rows))
+        if self.ids is None and self.y is None:
+            return selected
+        rows = rows.cpu().numpy() if isinstance(rows, Tensor) else rows
+        ids, y = (None if a is None else a[rows] for a in (self.ids, self.y))
+        return replace(selected, ids=ids, y=y)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -164,12 +161,12 @@ class Views:
     @property
     def parts(self) -> Sequence[Part]:
         """The views as stored: tensors, or rows that are read when they are asked for."""
-        return stored(self.x)
+        return getattr(self.x, "parts", self.x)
 
     @property
     def hole_parts(self) -> Sequence[Part | None]:
         """The holes as stored."""
-        return stored(self.holes)
+        return getattr(self.holes, "parts", self.holes)
 
     @property
     def on_disk(self) -> bool:
@@ -185,7 +182,7 @@ class Views:
         return [tuple(a.shape[1:]) for a in self.parts]
 
     def to(self, device: str | torch.device) -> Views:
-        return self._map(lambda a: (a[:] if is_sparse(a) else a).to(device))
+        return self._map(lambda a: None if a is None else a.to(device))
 
     def seen(self, v: int) -> Tensor:
         """Mask (n, *shape_v) of the observed entries of view v."""
@@ -195,7 +192,6 @@ class Views:
         """Mask of the observed entries of view v, on the disk where its holes are."""
         x, holes = self.parts[v], self.hole_parts[v]
         row = by_row(self.mask[:, v], x).expand(x.shape)
-        row = row.cpu() if in_file(holes) else row
         return row if holes is None else then(holes, partial(_without, row))
 
     def share_of_holes(self, v: int) -> float:
@@ -232,25 +228,24 @@ class Views:
         """Select views. Rows without any of them may result."""
         return replace(
             self,
-            x=tensors([self.parts[v] for v in views]),
+            x=tensors(map(self.parts.__getitem__, views)),
             mask=self.mask[:, list(views)],
-            holes=tensors([self.hole_parts[v] for v in views]),
-            names=tuple(self.names[v] for v in views),
-            specs=None if self.specs is None else tuple(self.specs[v] for v in views),
-            sizes=tuple(self.sizes[v] for v in views) if self.sizes else (),
+            holes=tensors(map(self.hole_parts.__getitem__, views)),
+            names=tuple(map(self.names.__getitem__, views)),
+            specs=self.specs and tuple(map(self.specs.__getitem__, views)),
+            sizes=self.sizes and tuple(map(self.sizes.__getitem__, views)),
         )
 
     def hide(self, hidden: Tensor) -> Views:
         """Hide the views at `hidden` (n, L), too."""
         mask = self.mask & ~hidden.to(self.mask.device)
-        x, holes = (
-            tensors([_hidden(a, mask[:, v]) for v, a in enumerate(parts)])
-            for parts in (self.parts, self.hole_parts)
-        )
-        sizes = tuple(
-            None if s is None else torch.where(mask[:, v], s, 1.0) for v, s in enumerate(self.sizes)
-        )
-        return replace(self, x=x, mask=mask, holes=holes, sizes=sizes)
+        x, holes, sizes = list(self.parts), list(self.hole_parts), list(self.sizes)
+        for v, seen in enumerate(mask.unbind(1)):
+            x[v], gaps = then(x[v], partial(_zero_outside, seen)), holes[v]
+            holes[v] = None if gaps is None else then(gaps, partial(_zero_outside, seen))
+        for v, size in enumerate(self.sizes):
+            sizes[v] = None if size is None else torch.where(mask[:, v], size, 1.0)
+        return replace(self, x=tensors(x), mask=mask, holes=tensors(holes), sizes=tuple(sizes))
 
     def given(self, values: Mapping[int, Tensor]) -> Views:
         """Insert values (n, *shape_v) of views where these were missing."""
@@ -275,38 +270,24 @@ class Views:
 
     def batches(self, size: int) -> Iterator[Views]:
         """Iterate over slices of at most `size` rows; a single empty one for no rows."""
-        return (self[rows] for rows in slices(max(len(self), 1), size))
+        return map(self.__getitem__, slices(max(len(self), 1), size))
 
     def pieces(self) -> Iterator[Views]:
         """Iterate over all rows, in blocks that are read from the disk together."""
-        return (self[rows] for rows in stretches(len(self), sum(map(math.prod, self.shapes))))
+        return map(self.__getitem__, stretches(len(self), sum(map(math.prod, self.shapes))))
 
     def _map(self, f: Callable[[Any], Any]) -> Views:
+        """Apply f to all that has rows; it leaves None as it is."""
+        context = zip(self.context, map(f, self.context.values()), strict=True)
         return replace(
             self,
-            x=tensors([f(a) for a in self.parts]),
+            x=tensors(map(f, self.parts)),
             mask=f(self.mask),
             index=f(self.index),
-            holes=tensors([None if h is None else f(h) for h in self.hole_parts]),
-            sizes=tuple(None if s is None else f(s) for s in self.sizes),
-            context={name: f(t) for name, t in self.context.items()},
+            holes=tensors(map(f, self.hole_parts)),
+            sizes=tuple(map(f, self.sizes)),
+            context=dict(context),
         )
-
-
-def ever_seen(views: Views, v: int) -> Tensor:
-    """Mask (*shape_v) of the features of view v that any sample has."""
-    seen = views.seen_part(v)
-    return torch.stack([seen[rows].any(0) for rows in pieces(seen)]).any(0)
-
-
-def _row(views: Views, v: int) -> list[str]:
-    """Format view v as a row of the notebook's table."""
-    x, spec = views.parts[v], None if views.specs is None else views.specs[v]
-    large = math.prod(x.shape) > MOST_SUMMARIZED
-    kind = "" if large else kinds.recognise(x, views.seen(v), spec).kind.name
-    seen = f"{int(views.mask[:, v].sum())} of {len(views)}"
-    holes = html.percent(views.share_of_holes(v))
-    return [views.names[v], html.shape(views.shapes[v]), seen, kind, holes]
 
 
 def read(
@@ -326,7 +307,7 @@ def read(
     if isinstance(X, Views):
         if drop:
             raise ValueError("drop= is for DataFrames; X is a Views already: leave it out")
-        views = _observed(X, mask, like)
+        views = _again(X, mask, like)
         triples = zip(views.names, X.parts, views.parts, strict=True)
         own_views = {k: a if a.shape == b.shape else b for k, a, b in triples}
         index = None if views.ids is None else pd.Index(views.ids)
@@ -334,76 +315,71 @@ def read(
         return views, parts, foreign.unchanged
     X, back = foreign.as_pandas(X)
     X = without(X, drop) if len(drop) else X
-    parts, arrays, seen, holes = checks.read(X, mask, columns, like, aligned)
+    parts, arrays, seen, gaps = checks.read(X, mask, columns, like, aligned)
+    x, holes, names = list[Part](), list[Tensor | None](), list[str]()
+    for a, present, gap, spec in zip(arrays, seen.T, gaps, parts.specs, strict=True):
+        x.append(as_part(a, present, gap, dtype, own))
+        holes.append(None if gap is None else torch.from_numpy(gap))
+        names.append(spec.name)
     views = Views(
-        tensors([as_part(*part, dtype, own) for part in zip(arrays, seen.T, holes, strict=True)]),
+        tensors(x),
         torch.from_numpy(seen),
         torch.arange(len(seen)),
-        tuple(None if h is None else torch.from_numpy(h) for h in holes),
-        tuple(s.name for s in parts.specs),
+        tuple(holes),
+        tuple(names),
         None if parts.rows is None else np.asarray(parts.rows),
         specs=tuple(parts.specs),
     )
     return views, parts, back
 
 
-def _observed(X: Views, mask: Any, like: frames.Fitted) -> Views:
-    """Renumber and describe a Views of the user, and mask it further."""
+def _again(X: Views, mask: Any, like: frames.Fitted) -> Views:
+    """Renumber, mask further and describe a Views of the user; compare it with the views that an
+    estimator was fitted on, and convert it to their shapes, and bytes to numbers where numbers were
+    fitted."""
     if not len(X):
         raise ValueError("X has no samples: Found array with 0 sample(s)")
     seen = checks.observed(X.mask.cpu().numpy(), mask, X.names, X.ids)
     views = replace(X, index=torch.arange(len(X), device=X.mask.device))
     views = views if mask is None else views.hide(~torch.from_numpy(seen))
-    views = views if like is None else _fitting(views, like)
-    known = zip(views.names, views.parts, X.specs or (None,) * len(X.names), strict=True)
-    return replace(views, specs=tuple(_described(*view) for view in known))
-
-
-def _fitting(views: Views, like: Sequence[frames.ViewSpec]) -> Views:
-    """Compare with the views an estimator was fitted on, and convert to their shapes; bytes to
-    numbers, where numbers were fitted."""
-    fitted = tuple(s.name for s in like)
-    if views.names != fitted:
-        raise ValueError(
-            f"views are {', '.join(views.names)}; fitted on {', '.join(fitted)}: pass these"
-        )
-    for mine, spec in zip(views.specs or (), like, strict=False):
-        frames.check_same(mine, spec)
-    x = list[Part]()
-    for a, present, spec in zip(views.parts, views.mask.any(0).tolist(), like, strict=True):
-        if isinstance(a, Tensor) and not present and a.shape[1:] == (0,):
-            a = a.new_zeros(len(a), *spec.shape)
-        checks.same_shape(tuple(a.shape[1:]), spec)
-        fits = a.dtype != torch.uint8 or checks.keeps_bytes(spec)
-        x.append(a if fits else then(a, _single, torch.float32))
-    return replace(views, x=tensors(x))
+    x, specs = list(views.parts), X.specs or (None,) * len(X.names)
+    if like is not None:
+        fitted = tuple(s.name for s in like)
+        if X.names != fitted:
+            raise ValueError(
+                f"views are {', '.join(X.names)}; fitted on {', '.join(fitted)}: pass these"
+            )
+        for mine, spec in zip(X.specs or (), like, strict=False):
+            frames.check_same(mine, spec)
+        for v, (a, spec) in enumerate(zip(x, like, strict=True)):
+            if isinstance(a, Tensor) and a.shape[1:] == (0,) and not bool(views.mask[:, v].any()):
+                x[v] = a = a.new_zeros(len(a), *spec.shape)
+            checks.same_shape(tuple(a.shape[1:]), spec)
+            if a.dtype == torch.uint8 and not checks.keeps_bytes(spec):
+                x[v] = then(a, _single, torch.float32)
+    described = map(_described, X.names, x, specs)
+    return replace(views, x=tensors(x), specs=tuple(described))
 
 
 def _described(name: str, a: Part, spec: frames.ViewSpec | None) -> frames.ViewSpec:
     """Return the user's spec, unless the view has been replaced by other numbers."""
-    shape, dtypes = tuple(a.shape[1:]), ("uint8",) if a.dtype == torch.uint8 else ()
+    shape, is_bytes = tuple(a.shape[1:]), a.dtype == torch.uint8
     if spec is not None and spec.shape == shape:
-        image = len(shape) > 1
-        if not image or (spec.dtypes == ("uint8",)) == bool(dtypes):
+        images = len(shape) > 1
+        if not images or (spec.dtypes == ("uint8",)) == is_bytes:
             return spec
-    return frames.ViewSpec(name, shape, dtypes=dtypes)
-
-
-def _hidden(a: Part | None, mask: Tensor) -> Part | None:
-    """Zero rows of a view, or of its holes, that are masked."""
-    mask = mask.cpu() if in_file(a) or is_sparse(a) else mask  # where rows are read
-    return None if a is None else then(a, partial(_zero_outside, mask))
+    return frames.ViewSpec(name, shape, dtypes=("uint8",) if is_bytes else ())
 
 
 # Steps for `then`
 
 
 def _zero_outside(mask: Tensor, x: Tensor, rows: Any) -> Tensor:
-    return x.masked_fill(~by_row(mask[rows], x), 0)
+    return x.masked_fill(~by_row(mask[rows].to(x.device), x), 0)
 
 
 def _without(seen: Tensor, holes: Tensor, rows: Any) -> Tensor:
-    return seen[rows] & ~holes
+    return seen[rows].to(holes.device) & ~holes
 
 
 def _single(x: Tensor, rows: Any) -> Tensor:
