@@ -128,7 +128,7 @@ def inspect(views: Views, given: Mapping[str, str] | str = kinds.AUTO_WORD) -> I
     """Inspect raw views in the user's units; `given` sets the kinds of views."""
     specs = views.specs or ()
     seen = views.mask.numpy()
-    words = kinds.named(given, views.names)
+    words = kinds.per_view("kinds", given, views.names, tuple(kinds.KINDS))
     fitted = panels.fitted(views, kind=words)
     inspected = [_look(views, v, spec, fitted[v]) for v, spec in enumerate(specs)]
     codes = np.stack([code for _, code in inspected], axis=1)  # (n, L), 0 where missing

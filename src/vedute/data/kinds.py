@@ -94,11 +94,6 @@ class Recognised(NamedTuple):
         return f"{escaped(name)}: {self.kind.name} ({self.why}); {self.kind.treatment}"
 
 
-def named(given: Words, names: Sequence[str]) -> list[str]:
-    """Expand `kinds` of the user to one word per view."""
-    return per_view("kinds", given, names, tuple(KINDS))
-
-
 def per_view(setting: str, given: Words, names: Sequence[str], known: Sequence[str]) -> list[str]:
     """Expand a setting, one word for all views, one each, or some by name; others are `auto`."""
     if isinstance(given, Mapping):
@@ -136,9 +131,9 @@ def bounds(kind: Kind, x: Part, seen: Seen) -> tuple[float, float]:
     entries = Observed.of(x, seen)
     if not entries.many:
         return -math.inf, math.inf
-    low, high = entries.ends
-    least = 0.0 if kind.name == "numbers" and low >= 0 else kind.least
-    return low if least is None else least, high if kind.most is None else kind.most
+    least = 0.0 if kind.name == "numbers" and entries.low >= 0 else kind.least
+    most = kind.most
+    return entries.low if least is None else least, entries.high if most is None else most
 
 
 class Observed(NamedTuple):
@@ -146,19 +141,24 @@ class Observed(NamedTuple):
 
     values  nonzero ones; of a view on the disk, those of its first rows, and of the others as many
             as determine the kind
+    low, high  the smallest and the largest, zeros included
+    many    number of entries
     zeros   number of zeros
     sums    sums of the rows, (n,)
     counts  number of observed entries of the rows, (n,)
     """
 
     values: Tensor
+    low: float
+    high: float
+    many: int
     zeros: int
     sums: Tensor
     counts: Tensor
 
     @classmethod
     def of(cls, x: Part, seen: Seen) -> Observed:
-        n, informative, many = len(x), set[float](), 0
+        n, informative, nonzero = len(x), set[float](), 0
         kept = bytearray()  # one that grows, as tensors kept between large ones scatter the memory
         sums, counts = torch.empty(n, dtype=torch.float64), torch.empty(n, dtype=torch.int64)
         width = math.prod(x.shape[1:])  # indices of all entries would be large
@@ -167,41 +167,27 @@ class Observed(NamedTuple):
             values, counts[rows] = a[mask], mask.flatten(1).sum(1)
             values = values[values != 0]
             sums[rows] = a.masked_fill(~mask, 0).flatten(1).sum(1, dtype=torch.float64)
-            many += len(values)
+            nonzero += len(values)
             if in_file(x) and kept:
                 informative |= _informative(values)
             else:
                 kept += values.numpy().tobytes()
         kept += torch.tensor(sorted(informative), dtype=x.dtype).numpy().tobytes()
         values = torch.frombuffer(kept, dtype=x.dtype) if kept else torch.empty(0, dtype=x.dtype)
-        return cls(values, int(counts.sum()) - many, sums, counts)
-
-    @property
-    def ends(self) -> tuple[float, float]:
-        """The smallest and the largest value."""
-        ends = [float(end) for end in self.values.aminmax()] if len(self.values) else []
-        ends += [0.0] if self.zeros else []
-        return min(ends), max(ends)
-
-    @property
-    def many(self) -> int:
-        """Number of entries, zeros included."""
-        return int(self.counts.sum())
-
-    @property
-    def share(self) -> float:
-        """Share of zeros."""
-        return self.zeros / self.many
+        many = int(counts.sum())
+        ends = [0.0] if many > nonzero else []
+        ends += map(float, values.aminmax() if len(values) else ())
+        low, high = min(ends, default=0.0), max(ends, default=0.0)
+        return cls(values, low, high, many, many - nonzero, sums, counts)
 
 
 def _informative(values: Tensor) -> set[float]:
     """Extremes of these values, all distinct ones where they are few, and one that is not whole."""
     if not len(values):
         return set()
-    low, high = (float(end) for end in values.aminmax())
+    low, high = map(float, values.aminmax())
     fractional = values[values != values.round()]
-    few = not len(fractional) and high - low <= 10 * ORDINAL_VALUES
-    if few:
+    if not len(fractional) and high - low <= 10 * ORDINAL_VALUES:
         return set(values.unique().tolist())  # type: ignore[no-untyped-call]
     return {low, high, *fractional[:1].tolist()}
 
@@ -212,38 +198,45 @@ def recognise(x: Part, seen: Seen, spec: ViewSpec | None = None) -> Recognised:
         return Recognised(KINDS["tokens"], "whole numbers that stand for words")
     if x.dtype == torch.uint8:
         return Recognised(KINDS["images"], "bytes")
-    entries = Observed.of(x, seen)
+    entries, width, table = Observed.of(x, seen), math.prod(x.shape[1:]), x.ndim == 2
     if not entries.many:
         return Recognised(KINDS["numbers"], "nothing is observed")
     if spec is not None and any(spec.origins):
         return Recognised(KINDS["numbers"], "dates among the columns")
+    zeros, sums = entries.zeros / entries.many, entries.sums[entries.counts == width]
+    sparse = table and width >= WIDE and zeros > SPARSE and entries.low >= 0
+    why = f"{math.floor(100 * zeros)} % zeros, nothing negative"
+    text = Recognised(KINDS["text"], why) if sparse else None
+    sums = sums if table and width > 2 else sums[:0]  # of complete rows
     if bool((entries.values == 1).all()):
-        flags = entries.sums[entries.counts == math.prod(x.shape[1:])]
-        if x.ndim == 2 and x.shape[1] > 2 and len(flags) and bool((flags == 1).all()):
+        if len(sums) and bool((sums == 1).all()):
             return Recognised(KINDS["categories"], "a single 1 in every row")
-        return _sparse(x, entries) or Recognised(KINDS["binary"], "zeros and ones")
+        return text or Recognised(KINDS["binary"], "zeros and ones")
     if spec is not None and any(levels is not None for levels in spec.levels or ()):
         return Recognised(KINDS["numbers"], "columns of several types")
-    if x.ndim != 2:
+    if not table:
         return Recognised(KINDS["numbers"], "several axes")
-    return _whole(x, seen, entries) or _sparse(x, entries) or _dense(x, seen, entries)
+    if recognised := _whole(x, seen, entries, sparse) or text:
+        return recognised
+    if entries.low < 0:
+        return Recognised(KINDS["numbers"], "some are negative")
+    if len(sums) and bool(((sums - 1).abs() < SUM_TOLERANCE).all()):
+        return Recognised(KINDS["proportions"], "every row sums to 1")
+    if entries.low <= END_TOLERANCE and 1 - END_TOLERANCE <= entries.high <= 1:
+        return Recognised(KINDS["proportions"], "all from 0 to 1")
+    if zeros <= RARE and _skewed(x, seen):
+        return Recognised(KINDS["positive"], "nothing negative, and skewed")
+    return Recognised(KINDS["numbers"], "dense")
 
 
-def _sparse(x: Part, entries: Observed) -> Recognised | None:
-    zeros = entries.share
-    if x.ndim != 2 or x.shape[1] < WIDE or zeros <= SPARSE or bool((entries.values < 0).any()):
-        return None
-    return Recognised(KINDS["text"], f"{math.floor(100 * zeros)} % zeros, nothing negative")
-
-
-def _whole(x: Part, seen: Seen, entries: Observed) -> Recognised | None:
+def _whole(x: Part, seen: Seen, entries: Observed, sparse: bool) -> Recognised | None:
     """Recognise ordinal values, or counts, where all are whole numbers."""
     if not bool((entries.values == entries.values.round()).all()):
         return None
-    (low, high), many = entries.ends, entries.many
+    low, high, many = entries.low, entries.high, entries.many
     near = high - low <= 10 * ORDINAL_VALUES
     different = len(set(entries.values.tolist())) + (entries.zeros > 0) if near else many
-    if 1 < different <= ORDINAL_VALUES and many >= REPEATS * different and not _sparse(x, entries):
+    if 1 < different <= ORDINAL_VALUES and many >= REPEATS * different and not sparse:
         return Recognised(KINDS["ordinal"], f"{different} whole values, {low:g} to {high:g}")
     if not (low >= 0 and high > TAIL * float(entries.values.median())):
         return None
@@ -258,20 +251,6 @@ def _whole(x: Part, seen: Seen, entries: Observed) -> Recognised | None:
     if float(sums.std(correction=0) / sums.mean()) < DEPTH:
         return None
     return Recognised(KINDS["counts"], "whole numbers with a long tail, rows differ in their sum")
-
-
-def _dense(x: Part, seen: Seen, entries: Observed) -> Recognised:
-    low, high = entries.ends
-    if low < 0:
-        return Recognised(KINDS["numbers"], "some are negative")
-    sums = entries.sums[entries.counts == x.shape[1]]
-    if x.shape[1] > 2 and len(sums) and bool(((sums - 1).abs() < SUM_TOLERANCE).all()):
-        return Recognised(KINDS["proportions"], "every row sums to 1")
-    if low <= END_TOLERANCE and 1 - END_TOLERANCE <= high <= 1:
-        return Recognised(KINDS["proportions"], "all from 0 to 1")
-    if entries.share <= RARE and _skewed(x, seen):
-        return Recognised(KINDS["positive"], "nothing negative, and skewed")
-    return Recognised(KINDS["numbers"], "dense")
 
 
 def _first_rows(part: Part, known: Seen) -> tuple[Tensor, Tensor]:

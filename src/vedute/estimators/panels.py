@@ -38,7 +38,8 @@ def fitted(
     raw: Views, likelihood: ByView = AUTO_WORD, kind: ByView = AUTO_WORD, scaling: str = AUTO_WORD
 ) -> list[FittedView]:
     """Fit all views; what is `auto` follows from their values."""
-    words = likelihoods.named(likelihood, raw.names), kinds.named(kind, raw.names)
+    own_kinds = kinds.per_view("kinds", kind, raw.names, tuple(kinds.KINDS))
+    words = likelihoods.named(likelihood, raw.names), own_kinds
     settings = enumerate(zip(*words, strict=True))
     views = [FittedView.of(raw, v, name, scaling, word) for v, (name, word) in settings]
     return [
