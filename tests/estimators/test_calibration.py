@@ -12,8 +12,8 @@ from vedute.estimators.calibration import (
     NORMAL_REACH,
     PSEUDO,
     Calibration,
+    Evidence,
     calibrate,
-    evidence,
     mostly_one_value,
     reaches,
 )
@@ -28,7 +28,7 @@ def told_of(truth, decoded, wander=0.0, std=1.0, mean=0.0, there=None, seen=1):
     m, d = decoded.shape
     there = np.ones((m, d), bool) if there is None else there
     seen = np.broadcast_to(seen, m)
-    return evidence(truth, decoded, draws.var(0), there, np.full(d, mean), std * np.ones(d), seen)
+    return Evidence(truth, decoded, draws.var(0), there, np.full(d, mean), std * np.ones(d), seen)
 
 
 def normal(m=400, d=5, seed=0):

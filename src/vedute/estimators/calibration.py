@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,35 +44,38 @@ class Calibration:
         return float(reach * max(1.0, normal / NORMAL_REACH[-1]))
 
 
-class Evidence(NamedTuple):
-    """m hidden instances of a view, in standard deviations from the mean; zero outside the mask.
+class Evidence:
+    """m hidden instances of a view: their truth, decoded values and variance of draws of these,
+    (m, *shape) each, in standard deviations from the mean; zero outside the mask (m, *shape).
 
-    truth, decoded   both as deviations, (m, *shape)
-    uncertain        the variance of draws of decoded values, (m, *shape)
-    mask             entries whose truth is known, (m, *shape)
-    std              standard deviations, (*shape,)
-    seen             the number of other views that were observed, (m,)
+    mean, std (*shape,) are those of features; seen (m,) the numbers of other, observed views;
+    cross and power, per feature, those of a regression of the truth on decoded values.
     """
 
-    truth: Array
-    decoded: Array
-    uncertain: Array
-    mask: NDArray[np.bool_]
-    std: Array
-    seen: NDArray[np.int64]
+    def __init__(
+        self,
+        truth: Array,
+        decoded: Array,
+        variance: Array,
+        mask: Array,
+        mean: Array,
+        std: Array,
+        seen: Array,
+    ) -> None:
+        self.mask, self.std, self.seen = mask & (std > 0), std, seen
+        unit = np.where(std > 0, std, 1.0)
+        self.truth, self.decoded = (truth - mean) / unit, (decoded - mean) / unit
+        self.variance = variance / unit**2
+        for part in (self.truth, self.decoded, self.variance):
+            part[~self.mask] = 0.0
+        self.width = max(mask[:1].size, 1)
+        self.cross = float((self.truth * self.decoded).sum()) / self.width
+        self.power = float((self.decoded**2).sum()) / self.width
 
-
-def evidence(
-    truth: Array, decoded: Array, spread: Array, mask: Array, mean: Array, std: Array, seen: Array
-) -> Evidence:
-    """Standardise truth, decoded, the variance `spread` of its draws and mask, (m, *shape) each;
-    mean, std (*shape,); all in scaled units."""
-    unit = np.where(std > 0, std, 1.0)
-    mask = mask & (std > 0)
-    deviation, decoded, uncertain = (truth - mean) / unit, (decoded - mean) / unit, spread / unit**2
-    for part in (deviation, decoded, uncertain):
-        part[~mask] = 0.0
-    return Evidence(deviation, decoded, uncertain, mask, std, seen)
+    def squares(self, shrink: float) -> Array:
+        """Return the squared errors of decoded values that are shrunk, (m, *shape)."""
+        squares: Array = (self.truth - shrink * self.decoded) ** 2
+        return squares
 
 
 def calibrate(
@@ -82,58 +85,41 @@ def calibrate(
 
     n_views: the number of views a sample may have, if `views` is a subset.
     """
-    slopes = [_slope(e) for e in views]
-    cross, power = sum(c for c, _ in slopes), sum(p for _, p in slopes)
+    cross, power = sum(e.cross for e in views), sum(e.power for e in views)
     common = float(np.clip(cross / power, 0.0, 1.0)) if shrinks and power > 0 else 1.0
-    errors = [(_residual(e, common).sum(), e.mask.sum()) for e in views]
-    pooled = sum(e for e, _ in errors) / max(sum(n for _, n in errors), 1)
-    by_seen = _by_seen(views, common, n_views or len(views))
-    shared = (common if shrinks else None, pooled, by_seen)
-    return [_one(e, slope, *shared) for e, slope in zip(views, slopes, strict=True)]
-
-
-def _by_seen(views: Sequence[Evidence], shrink: float, n_views: int) -> Array:
-    """Return the factor of the error by the number of observed views, (L,), relative to the average
-    of the view."""
-    total, count = np.zeros(n_views), np.zeros(n_views)
+    total, count = np.zeros((2, n_views or len(views)))  # errors by the number of observed views
+    squares, entries = 0.0, 0
     for e in views:
+        square = e.squares(common)
+        squares, entries = squares + square.sum(), entries + e.mask.sum()
         if e.mask.any():
-            residual = _residual(e, shrink).reshape(len(e.truth), -1).sum(1)
-            errors = residual / np.maximum(e.mask.reshape(len(e.truth), -1).sum(1), 1)
+            known = e.mask.reshape(len(square), -1).sum(1)
+            errors = square.reshape(len(square), -1).sum(1) / np.maximum(known, 1)
             np.add.at(total, e.seen - 1, errors / max(errors.mean(), 1e-12))
             np.add.at(count, e.seen - 1, 1)
-    return np.sqrt((total + PSEUDO) / (count + PSEUDO))
+    pooled, by_seen = squares / max(entries, 1), np.sqrt((total + PSEUDO) / (count + PSEUDO))
+    results = []
+    for e in views:
+        shrink = common
+        if shrinks and e.mask.any():
+            prior = PSEUDO * e.power / len(e.truth)
+            ratio = (e.cross + prior * common) / (e.power + prior) if e.power > 0 else 1.0
+            shrink = float(np.clip(ratio, 0.0, 1.0))
+        results.append(Calibration(shrink, *_spread_and_noise(e, shrink, pooled), by_seen))
+    return results
 
 
-def _slope(e: Evidence) -> tuple[float, float]:
-    """Regress the truth on decoded values by least squares: (cross product, power) per feature."""
-    width = max(e.mask[:1].size, 1)
-    return float((e.truth * e.decoded).sum()) / width, float((e.decoded**2).sum()) / width
-
-
-def _residual(e: Evidence, shrink: float) -> Array:
-    residual: Array = (e.truth - shrink * e.decoded) ** 2
-    return residual
-
-
-def _one(
-    e: Evidence, slope: tuple[float, float], common: float | None, pooled: float, by_seen: Array
-) -> Calibration:
-    cross, power = slope
+def _spread_and_noise(e: Evidence, shrink: float, pooled: float) -> tuple[float, Array]:
+    """Split the errors of a view into spread of draws and noise; pooled: those of all views."""
     if not e.mask.any():
-        noise = np.sqrt(pooled) if pooled > 0 else 1.0
-        return Calibration(1.0 if common is None else common, 1.0, e.std * noise, by_seen)
-    shrink, width = 1.0, e.mask[:1].size
-    if common is not None and power > 0:
-        prior = PSEUDO * power / len(e.truth)
-        shrink = float(np.clip((cross + prior * common) / (power + prior), 0.0, 1.0))
-    residual, uncertain = _residual(e, shrink), shrink**2 * e.uncertain
-    spread = float(np.sqrt(min(1.0, 0.8 * residual.sum() / max(uncertain.sum(), 1e-12))))
-    average = (residual.sum() + PSEUDO * width * pooled) / (e.mask.sum() + PSEUDO * width)
-    remaining = residual.sum(0) - spread**2 * uncertain.sum(0)
-    variance = (remaining + PSEUDO * average) / (e.mask.sum(0) + PSEUDO)
-    noise = np.sqrt(np.maximum(variance, 0.05 * average)) * e.std
-    return Calibration(shrink, spread, noise, by_seen)
+        return 1.0, e.std * (np.sqrt(pooled) if pooled > 0 else 1.0)
+    squares, variance = e.squares(shrink), shrink**2 * e.variance
+    spread = float(np.sqrt(min(1.0, 0.8 * squares.sum() / max(variance.sum(), 1e-12))))
+    prior = PSEUDO * e.width
+    average = (squares.sum() + prior * pooled) / (e.mask.sum() + prior)
+    remaining = squares.sum(0) - spread**2 * variance.sum(0)
+    noise = (remaining + PSEUDO * average) / (e.mask.sum(0) + PSEUDO)
+    return spread, np.sqrt(np.maximum(noise, 0.05 * average)) * e.std
 
 
 def reaches(views: Sequence[Array], sparse: Sequence[bool]) -> list[Array]:
@@ -144,32 +130,23 @@ def reaches(views: Sequence[Array], sparse: Sequence[bool]) -> list[Array]:
     distribution; entries of an instance are correlated, so instances are counted.
     sparse: views with mostly one value. Intervals must contain it, so they are never narrower than
     normal ones.
-    """
-    quantiles = [_quantiles(far) for far in views]
-    dense = [q for q, thin in zip(quantiles, sparse, strict=True) if not thin]
-    common = _shrunk(dense, NORMAL_REACH)
-    shrunk = [_shrunk([q], common) for q in quantiles]
-    return [np.maximum(r, NORMAL_REACH * thin) for r, thin in zip(shrunk, sparse, strict=True)]
-
-
-def _quantiles(far: Array) -> tuple[int, Array]:
-    """Return the number of instances and the quantiles of their entries, (q,).
 
     The variance s^2 of a feature is a mean over n = m + PSEUDO instances, which includes one with
     error z s; without that instance it is s^2 (n - z^2) / (n - 1).
     """
-    known = ~np.isnan(far)
-    m = int(known.any(1).sum())
-    n, z = m + PSEUDO, far[known]
-    others = np.maximum(n - z**2, 1.0) / (n - 1)
-    z /= np.sqrt(others, out=others)  # in place, as arrays may be large
-    return m, np.quantile(z, LEVELS, overwrite_input=True) if m else NORMAL_REACH
-
-
-def _shrunk(quantiles: Sequence[tuple[int, Array]], towards: Array) -> Array:
-    """Return the mean of quantiles weighted by numbers of instances, shrunk towards a prior."""
-    total = sum(m * q for m, q in quantiles) + PSEUDO * towards
-    return np.asarray(total / (sum(m for m, _ in quantiles) + PSEUDO))
+    total, count, own = np.zeros(len(LEVELS)), 0, []
+    for far, thin in zip(views, sparse, strict=True):
+        known = ~np.isnan(far)
+        m = int(known.any(1).sum())
+        n, z = m + PSEUDO, far[known]
+        others = np.maximum(n - z**2, 1.0) / (n - 1)
+        z /= np.sqrt(others, out=others)  # in place, as arrays may be large
+        quantiles = m * (np.quantile(z, LEVELS, overwrite_input=True) if m else NORMAL_REACH)
+        own.append((n, quantiles, NORMAL_REACH * thin))
+        if not thin:
+            total, count = total + quantiles, count + m
+    common = (total + PSEUDO * NORMAL_REACH) / (count + PSEUDO)
+    return [np.maximum((q + PSEUDO * common) / n, least) for n, q, least in own]
 
 
 def mostly_one_value(truth: Array) -> bool:

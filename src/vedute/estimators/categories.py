@@ -11,7 +11,7 @@ They keep the order, so that the most likely category is the one that `impute` c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +19,7 @@ import pandas as pd
 import torch
 from numpy.typing import NDArray
 
-from vedute.data.frames import ViewSpec, numbers
+from vedute.data.frames import numbers
 from vedute.data.views import Views
 from vedute.estimators.fitted_view import FittedView
 from vedute.nn import noise
@@ -42,36 +42,26 @@ Probabilities = Mapping[int, Sequence[tuple[Column, Floats]]]  # (n, K), by view
 
 
 def columns(view: FittedView) -> list[Column]:
-    """Return the columns of a view that hold categories."""
-    spec, start, results = view.spec, 0, []
-    for name, categories in _described(view):
+    """Return the columns of a view that hold categories: those of a frame, columns of zeros and
+    ones, or those of a view that is one-hot over its last axis."""
+    spec, shares, start, results = view.spec, view.likelihood.shares, 0, list[Column]()
+    names = _positions(spec.shape) if spec.columns is None else spec.columns
+    levels = spec.levels if spec.columns is not None and spec.levels else [None] * len(names)
+    dtypes = spec.dtypes if len(spec.dtypes) == len(names) else spec.dtypes[:1] * len(names)
+    for name, categories, dtype in zip(names, levels, dtypes or [""] * len(names), strict=True):
+        truth = dtype in ("bool", "boolean")
+        if categories is None and not shares and (truth or view.likelihood.name == "bernoulli"):
+            categories = (False, True) if truth else (0, 1)
         width = numbers(categories)
         if categories is not None:
             results.append(Column(name, categories, slice(start, start + width)))
         start += width
-    if not results and view.likelihood.shares:
-        results = list(_one_hot(spec))
+    if not results and shares:
+        *before, width = spec.shape
+        for i, name in enumerate(_positions(before) if before else [None]):
+            at = slice(i * width, (i + 1) * width)
+            results.append(Column(name, spec.columns or range(width), at))
     return results
-
-
-def _described(view: FittedView) -> Iterator[tuple[Any, tuple[Any, ...] | None]]:
-    """Yield the name and categories of each column; None for a number."""
-    spec, binary = view.spec, view.likelihood.name == "bernoulli"
-    names = _positions(spec.shape) if spec.columns is None else spec.columns
-    levels = spec.levels if spec.columns is not None and spec.levels else [None] * len(names)
-    dtypes = spec.dtypes if len(spec.dtypes) == len(names) else spec.dtypes[:1] * len(names)
-    truths = [d in ("bool", "boolean") for d in dtypes] or [False] * len(names)
-    for name, categories, truth in zip(names, levels, truths, strict=True):
-        two = (False, True) if truth else (0, 1)
-        flags = (binary or truth) and not view.likelihood.shares
-        yield name, categories if categories is not None else two if flags else None
-
-
-def _one_hot(spec: ViewSpec) -> Iterator[Column]:
-    """Yield the columns of a view that is one-hot over its last axis."""
-    *before, width = spec.shape
-    for i, name in enumerate(_positions(before) if before else [None]):
-        yield Column(name, spec.columns or range(width), slice(i * width, (i + 1) * width))
 
 
 def _positions(shape: Sequence[int]) -> list[Any]:
@@ -111,12 +101,16 @@ def of_view(
 
 def frames(views: Sequence[FittedView], p: Probabilities, index: Any) -> dict[str, pd.DataFrame]:
     """Return probabilities by name of view, with a row per sample and this index."""
-    return {
-        views[v].name: pd.DataFrame(
-            np.hstack([chances for _, chances in pairs]), index, _labels([c for c, _ in pairs])
-        )
-        for v, pairs in p.items()
-    }
+    results = {}
+    for v, pairs in p.items():
+        labels: Any = pairs[0][0].categories
+        if pairs[0][0].name is not None:
+            both = [(column.name, k) for column, _ in pairs for k in column.categories]
+            levels = [pd.Index(list(a), tupleize_cols=False) for a in zip(*both, strict=True)]
+            labels = pd.MultiIndex.from_arrays(levels, names=["column", "category"])
+        chances = np.hstack([chances for _, chances in pairs])
+        results[views[v].name] = pd.DataFrame(chances, index, labels)
+    return results
 
 
 def drawn(values: Floats, p: Sequence[tuple[Column, Floats]]) -> Floats:
@@ -149,29 +143,18 @@ def emptied(values: Floats, empty: Sequence[Column]) -> Floats:
 
 def smallest_sets(p: pd.DataFrame, level: float) -> pd.DataFrame:
     """Return the fewest categories of each column that reach the level, most likely first."""
-    if p.columns.nlevels == 1:
-        return pd.DataFrame({"category": _smallest(p, level)}, p.index)
-    names = p.columns.get_level_values(0)
-    columns = {name: p.loc[:, names == name].droplevel(0, axis=1) for name in dict.fromkeys(names)}
-    return pd.DataFrame({k: _smallest(part, level) for k, part in columns.items()}, p.index)
-
-
-def _smallest(p: pd.DataFrame, level: float) -> list[tuple[Any, ...]]:
-    chances, categories = p.to_numpy(), list(p.columns)
-    order = np.argsort(-chances, axis=1, kind="stable")
-    before = np.take_along_axis(chances, order, 1).cumsum(1)
-    sizes = np.minimum(1 + (before < level - SHARE_ROUNDING).sum(1), (chances > 0).sum(1))
-    rows = (row[:size] for row, size in zip(order, sizes, strict=True))
-    return [tuple(categories[k] for k in row) for row in rows]
-
-
-def _labels(parts: Sequence[Column]) -> Any:
-    """Return the labels of the columns of the result."""
-    if parts[0].name is None:
-        return parts[0].categories
-    pairs = [(c.name, category) for c in parts for category in c.categories]
-    names, categories = (pd.Index(list(a), tupleize_cols=False) for a in zip(*pairs, strict=True))
-    return pd.MultiIndex.from_arrays([names, categories], names=["column", "category"])
+    parts, sets = {"category": p}, {}
+    if p.columns.nlevels > 1:
+        names = p.columns.get_level_values(0)
+        parts = {k: p.loc[:, names == k].droplevel(0, axis=1) for k in dict.fromkeys(names)}
+    for name, part in parts.items():
+        chances, categories = part.to_numpy(), list(part.columns)
+        order = np.argsort(-chances, axis=1, kind="stable")
+        before = np.take_along_axis(chances, order, 1).cumsum(1)
+        sizes = np.minimum(1 + (before < level - SHARE_ROUNDING).sum(1), (chances > 0).sum(1))
+        pairs = zip(order, sizes, strict=True)
+        sets[name] = [tuple(categories[k] for k in row[:size]) for row, size in pairs]
+    return pd.DataFrame(sets, p.index)
 
 
 def with_observed(value: Floats, x: Floats, seen: NDArray[np.bool_], n_categories: int) -> Floats:

@@ -46,42 +46,44 @@ def predictions(imputer: Imputer, held: HoldOut, shrink: bool) -> dict[str, Arra
     if len(np.unique(fold)) < 2:
         return {"at": at[:0], "error": np.zeros(0)}
     once, held = _decoded_once(imputer, held)
-    shapes = [(len(at), *view.scaler.mean.shape) for view in imputer.views]
-    means, stds = ([np.zeros(s, np.float32) for s in shapes] for _ in range(2))
-    reach, error = np.zeros((len(shapes), len(at), len(LEVELS)), np.float32), np.zeros(len(at))
-    for k in np.unique(fold):
-        test = np.flatnonzero(fold == k)
-        rest, part = held.part(np.flatnonzero(fold != k)), held.part(test)
-        fitted = replace(once, views=once.calibrated(rest, shrink))
-        error[test] = fitted.hidden_results(part)[0]["error"]
-        for v, (mean, std) in enumerate(zip(*fitted.values(part.inputs, spread=True), strict=True)):
-            means[v][test], stds[v][test] = mean, std
-            reach[v, test] = fitted.views[v].calibrated.reach
-    del once, fitted  # and the values they hold
-    results = {"at": at, "error": error, "levels": LEVELS}
-    results["covered"] = np.full((len(means), len(LEVELS)), np.nan)
-    results["crps"], results["in_units"] = (np.full(len(means), np.nan) for _ in range(2))
+    L, h = len(imputer.views), len(at)
+    results = {"at": at, "error": np.zeros(h), "levels": LEVELS}
+    results |= {"covered": np.full((L, len(LEVELS)), np.nan), "crps": np.full(L, np.nan)}
+    results["in_units"] = np.full(L, np.nan)
     for v, view in enumerate(imputer.views):
-        rows = which == v
-        mean, std = means[v][rows], stds[v][rows]
-        results |= {f"mean{v}": mean, f"std{v}": std, f"reach{v}": reach[v, rows]}
-        if not rows.any() or view.likelihood.text:
+        rows, shape = int((which == v).sum()), view.scaler.mean.shape
+        for name, wide in (("mean", shape), ("std", shape), ("reach", LEVELS.shape)):
+            results[f"{name}{v}"] = np.zeros((rows, *wide), np.float32)
+    for k in np.unique(fold):
+        test = fold == k
+        rest, part = held.part(np.flatnonzero(~test)), held.part(np.flatnonzero(test))
+        fitted = replace(once, views=once.calibrated(rest, shrink))
+        results["error"][test] = fitted.hidden_results(part)[0]["error"]
+        for v, (mean, std) in enumerate(zip(*fitted.values(part.inputs, spread=True), strict=True)):
+            mine, here = part.rows_of(v), test[which == v]
+            results[f"mean{v}"][here], results[f"std{v}"][here] = mean[mine], std[mine]
+            results[f"reach{v}"][here] = fitted.views[v].calibrated.reach
+    del once, fitted  # and the values they hold
+    for v, view in enumerate(imputer.views):
+        mean, std, reach = (results[f"{name}{v}"] for name in ("mean", "std", "reach"))
+        if not len(mean) or view.likelihood.text:
             continue
         truth = imputer.truth(held, v)
-        results |= {f"{k}{v}": a for k, a in _by_feature(view, truth, mean).items()}
-        if view.transformed:
+        known, explained, off = _by_feature(view, truth, mean)
+        results |= {f"known{v}": known, f"explained{v}": explained, f"off{v}": off}
+        if not view.scaler.signed:
             results["in_units"][v] = _explained(truth, mean)
         if view.likelihood.scaled:
-            results["covered"][v] = _coverage(view.far(truth, mean, std), reach[v, rows])
-            results["crps"][v] = _crps(view, truth, mean, std)
+            scores = _interval_scores(view, truth, mean, std, reach)
+            results["covered"][v], results["crps"][v] = scores
     return results
 
 
 def r2_in_units(r2: dict[str, float], results: dict[str, Array]) -> dict[str, float]:
     """Return R2 by view in the user's units, given R2 on the scales of kinds and `predictions`."""
     in_units = results.get("in_units", np.full(len(r2), np.nan))
-    each = zip(r2.items(), in_units, strict=True)
-    return {name: float(u) if np.isfinite(u) else same for (name, same), u in each}
+    names = zip(r2, in_units, strict=True)
+    return {name: float(own) if np.isfinite(own) else r2[name] for name, own in names}
 
 
 def sample_positions(n: int, most: int) -> NDArray[np.intp]:
@@ -100,44 +102,47 @@ def folds(which: Array, groups: torch.Tensor | None) -> NDArray[np.int64]:
     return folds(which[first], None)[group]
 
 
-def _coverage(far: Array, reach: Array) -> Array:
-    """Return the share of entries inside the interval of each level, averaged over instances, (q,).
+def _interval_scores(
+    view: FittedView, truth: Array, mean: Array, std: Array, reach: Array
+) -> tuple[Array, float]:
+    """Return the share of entries inside the interval of each level (q,), and the CRPS of normal
+    distributions in deviations of the features, averaged over entries, then over instances.
 
-    far (h, features), reach (h, q), in standard deviations; unknown values are NaN.
+    truth, mean, std (h, *shape) in the user's units; reach (h, q); unknown values are NaN.
     """
+    far = view.varying(view.scaler.distance(truth, mean, std))
     rows = ~np.isnan(far).all(1)
-    far, reach = far[rows], reach[rows]
-    known = ~np.isnan(far)
-    inside = [(far <= r[:, None]).sum(1) / known.sum(1) for r in reach.T]
-    return np.mean(inside, axis=1) if len(far) else np.full(len(LEVELS), np.nan)
+    if not rows.any():
+        return np.full(len(LEVELS), np.nan), np.nan
+    far, known = far[rows], (~np.isnan(far[rows])).sum(1)
+    inside = [(far <= r[:, None]).sum(1) / known for r in reach[rows].T]
+    unit = view.scaler.moments(view.scaler.mean, view.scaler.std)[1]
+    crps = view.varying(normal_crps(truth, mean, std))[rows] / view.varying(unit[None])
+    return np.mean(inside, axis=1), float(np.nanmean(crps, axis=1).mean())
 
 
-def _by_feature(view: FittedView, truth: Array, mean: Array) -> dict[str, Array]:
+def _by_feature(view: FittedView, truth: Array, mean: Array) -> tuple[Array, Array, Array]:
     """Return errors per feature, (features,), given truth and mean (h, *shape) in the user's units:
 
     known      number of known values
     explained  1 - squared error / that of the mean of the feature, in scaled units; NaN: unknown
     off        median of the absolute error, in the user's units
     """
-    h, center = len(truth), view.scaler.mean.ravel()
-    known, error, base = (np.zeros(len(center)) for _ in range(3))
-    step = max(1, BLOCK_NUMBERS // len(center))
-    for part in slices(h, step):  # wide views are large
+    center = view.scaler.mean.ravel()
+    known, error, base = np.zeros((3, len(center)))
+    for part in slices(len(truth), max(1, BLOCK_NUMBERS // len(center))):  # wide views are large
         mask = ~np.isnan(truth[part]).reshape(-1, len(center))
-        x, inferred = (
-            _scaled(view, a).reshape(mask.shape) for a in (np.nan_to_num(truth[part]), mean[part])
-        )
+        x = _scaled(view, np.nan_to_num(truth[part])).reshape(mask.shape)
+        inferred = _scaled(view, mean[part]).reshape(mask.shape)
         known += mask.sum(0)
         error += np.where(mask, (x - inferred) ** 2, 0.0).sum(0)
         base += np.where(mask, (x - center) ** 2, 0.0).sum(0)
-    distance = np.abs(np.subtract(truth, mean, dtype=np.float32)).reshape(h, -1)
     varying = (known > 0) & (base > 0) & (view.scaler.std.ravel() > 0)
-    explained = np.full(len(known), np.nan)
-    explained[varying] = 1 - error[varying] / base[varying]
+    share = np.divide(error, base, out=np.full(len(known), np.nan), where=varying)
+    distance = np.abs(np.subtract(truth, mean, dtype=np.float32)).reshape(len(truth), -1)
     distance[:, known == 0] = 0.0
     off = np.where(known > 0, np.nanmedian(distance, axis=0, overwrite_input=True), np.nan)
-    floats = {"explained": explained.astype(np.float32), "off": off.astype(np.float32)}
-    return {"known": known.astype(np.int64), **floats}
+    return known.astype(np.int64), (1 - share).astype(np.float32), off.astype(np.float32)
 
 
 def _explained(truth: Array, mean: Array) -> float:
@@ -149,9 +154,7 @@ def _explained(truth: Array, mean: Array) -> float:
     base, error = (np.nansum((truth - a) ** 2, 0) for a in (center, mean))
     varying = base > 0
     weight = known[varying] / known[varying].sum()
-    if not varying.any():
-        return float("nan")
-    return float(1 - (weight * error[varying] / base[varying]).sum())
+    return float(1 - (weight * error[varying] / base[varying]).sum()) if len(weight) else np.nan
 
 
 def _scaled(view: FittedView, values: Array) -> Array:
@@ -159,40 +162,24 @@ def _scaled(view: FittedView, values: Array) -> Array:
     if view.likelihood.shares:
         return values
     x = torch.from_numpy(np.asarray(values, np.float64))
-    x = x.clamp(min=0) if view.transformed else x
+    x = x if view.scaler.signed else x.clamp(min=0)
     return np.asarray(view.scaler.transform(x, torch.ones_like(x).bool()).double().numpy())
-
-
-def _crps(view: FittedView, truth: Array, mean: Array, std: Array) -> float:
-    """Return the CRPS of normal distributions, averaged over entries, then over instances.
-
-    truth, mean, std (h, *shape) in the user's units; unknown values are NaN.
-    """
-    unit = view.scaler.moments(view.scaler.mean, view.scaler.std)[1].ravel()
-    crps = normal_crps(truth, mean, std).reshape(len(truth), -1)
-    crps = crps[:, unit > 0] / unit[unit > 0]
-    crps = crps[~np.isnan(crps).all(1)]
-    return float(np.nanmean(crps, axis=1).mean()) if crps.size else float("nan")
 
 
 def _decoded_once(imputer: Imputer, held: HoldOut) -> tuple[Imputer, HoldOut]:
     """Return an imputer that decodes the rows of `held` once for all folds, and `held` with
     numbered rows."""
+    rows, common = held.inputs, noise.seeded(0, common=True)
+    drawn = replace(imputer, decode=common(imputer.decode))
     with noise.seeded(0):
-        decoded = {0: imputer.decoded(held.inputs)}
-
-    def common(rows: Views, draws: int) -> list[Array]:
-        with noise.seeded(0, common=True):
-            return imputer.decode(rows, draws)
-
-    drawn, rows = replace(imputer, decode=common), held.inputs
+        decoded = {0: imputer.decoded(rows)}
     if not any(map(is_sparse, rows.parts)):
         decoded[DRAWS] = drawn.decoded(rows, DRAWS)
     else:  # two draws with the same variance, as all would be far larger than the data
-        stds = [np.sqrt(variance) for variance in drawn.variances(rows)]
-        means = [view.scaler.mean for view in imputer.views]
-        ends = ((mean - std, mean + std) for mean, std in zip(means, stds, strict=True))
-        decoded[DRAWS] = [np.stack(pair).astype(np.float32) for pair in ends]
+        decoded[DRAWS] = []
+        for view, variance in zip(imputer.views, drawn.variances(rows), strict=True):
+            mean, std = view.scaler.mean, np.sqrt(variance)
+            decoded[DRAWS].append(np.stack([mean - std, mean + std]).astype(np.float32))
 
     def look_up(rows: Views, draws: int) -> list[Array]:
         return [d[:, rows.index.numpy()] for d in decoded[draws]]

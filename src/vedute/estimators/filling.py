@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from operator import methodcaller
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,9 +35,12 @@ class Interval(NamedTuple):
 def written_whole(views: Sequence[FittedView], scale: str, interval: bool = False) -> list[int]:
     """Return the views that are written as a whole: those with different values on this scale, and,
     for the ends of an interval, views of whole numbers that have gaps there."""
-    rescaled = [v for v, view in enumerate(views) if view.transformed and scale == "kind"]
-    unordered = [v for v, view in enumerate(views) if categories.unordered(view)]
-    return rescaled + [v for v in unordered if interval and fill.whole(views[v].spec)]
+    whole = []
+    for v, view in enumerate(views):
+        rescaled = scale == "kind" and not view.scaler.signed
+        if rescaled or (interval and fill.whole(view.spec) and categories.unordered(view)):
+            whole.append(v)
+    return whole
 
 
 def filled(imputer: Imputer, entry: Entry, interval: float | None, scale: str) -> Any:
@@ -91,11 +95,10 @@ def interval_of(
 ) -> Interval:
     """Return the mean, lower and upper end (n, *shape) of view v within the possible range."""
     choice, size = view.chosen(view.possible(mean)), data.size(v)
-    reach = view.by_entry(lambda c: c.reach_of(level), data.holes[v])
-    low, high = (view.scaler.quantile(mean, std, z, size) for z in (-reach, reach))
-    lower = np.minimum(view.possible(low), choice)
-    upper = np.maximum(view.possible(high), choice)
-    return Interval(choice, lower, upper)
+    reach = view.by_entry(methodcaller("reach_of", level), data.holes[v])
+    low = view.possible(view.scaler.quantile(mean, std, -reach, size))
+    high = view.possible(view.scaler.quantile(mean, std, reach, size))
+    return Interval(choice, np.minimum(low, choice), np.maximum(high, choice))
 
 
 def on_disk(data: Views, parts: Iterable[Views | Interval]) -> Views | Interval:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import attrgetter, methodcaller
 from typing import Any
 
 import numpy as np
@@ -89,14 +90,9 @@ class FittedView:
         return Recognised(KINDS[self.kind], self.why).sentence(self.name)
 
     @property
-    def transformed(self) -> bool:
-        """Whether its kind has another scale: logarithms, or rows divided by their size."""
-        return not self.scaler.signed
-
-    @property
     def on_its_scale(self) -> FittedView:
         """The view in the units of the scale of its kind."""
-        if not self.transformed:
+        if self.scaler.signed:
             return self
         offset, low = self.scaler.offset, self.bounds[0]
         low = low if offset is None else float(np.log(offset).min())
@@ -135,14 +131,10 @@ class FittedView:
             return of_view
         return np.where(holes.numpy(), f(self.at_holes), of_view)
 
-    def noise(self, n_seen: NDArray[np.int64], holes: Tensor | None = None) -> Array:
-        """Return the noise of samples with n_seen (n,) observed views, (n, *shape)."""
-        return np.asarray(self.by_entry(lambda c: c.noise_of(n_seen), holes))
-
     def shrunk(self, decoded: Array, holes: Tensor | None = None) -> Array:
         """Shrink decoded values (..., *shape) to the mean, as calibrated on hidden views."""
         off: Array = decoded - self.scaler.mean
-        off *= self.by_entry(lambda c: c.shrink, holes)  # in place, as arrays may be large
+        off *= self.by_entry(attrgetter("shrink"), holes)  # in place, as arrays may be large
         off += self.scaler.mean
         return off.astype(np.float32)
 
@@ -163,20 +155,14 @@ class FittedView:
         """Return means and standard deviations (n, *shape) in the user's units of values with this
         mean (n, *shape) and draws of it (k, n, *shape), for n_seen (n,) observed views."""
         uncertain = self.by_entry(lambda c: c.spread**2, holes) * draws.var(0)
-        noise = self.noise(n_seen, holes) ** 2
-        std = np.sqrt(self.likelihood.variance(mean, uncertain, noise))
+        noise = self.by_entry(methodcaller("noise_of", n_seen), holes)
+        std = np.sqrt(self.likelihood.variance(mean, uncertain, noise**2))
         value, deviation = self.scaler.moments(mean, std, size)
         return mean if self.likelihood.shares else value, deviation
 
-    def far(self, truth: Array, mean: Array, std: Array) -> Array:
-        """Return the distance of the truth from the mean in standard deviations, (n, features that
-        vary); arguments are (n, *shape) in the user's units."""
-        return self.varying(self.scaler.distance(truth, mean, std))
-
     def varying(self, values: Array) -> Array:
         """Select features that are not constant: (n, *shape) -> (n, features)."""
-        std = self.scaler.std.ravel()
-        return values.reshape(len(values), std.size)[:, std > 0]
+        return values.reshape(len(values), self.scaler.std.size)[:, self.scaler.std.ravel() > 0]
 
     def noisy(self, mean: Array, noise: Array, size: Array | float = 1.0) -> Array:
         """Draw values given the mean and the noise (n, *shape), in the user's units."""
@@ -195,38 +181,34 @@ class FittedView:
 
 
 def scaled(views: Sequence[FittedView], raw: Views) -> Views:
-    """Convert data to scaled units; values that no fitted view can have are rejected."""
-    raw = _each(raw, [partial(_accepted, view, raw.seen_part(v)) for v, view in enumerate(views)])
-    data = scaling.transform([view.scaler for view in views], raw)
+    """Convert data to scaled units; values that no fitted view can have are rejected. Rows in a
+    file are checked when they are read."""
+    possible = []
+    for v, view in enumerate(views):
+        possible.append(then(raw.parts[v], partial(_accepted, view, raw.seen_part(v))))
+    data = scaling.transform([view.scaler for view in views], replace(raw, x=tensors(possible)))
     ids = data.index.cpu().numpy() if data.ids is None else data.ids
-    return _each(data, [partial(_in_range, view, ids) for view in views])
-
-
-def _each(data: Views, checks: Sequence[Callable[[Tensor, Any], Tensor]]) -> Views:
-    """Pass values and their rows through the check of each view; rows in a file when read."""
-    x = [then(part, check) for part, check in zip(data.parts, checks, strict=True)]
-    return replace(data, x=tensors(x))
+    pairs = zip(data.parts, views, strict=True)
+    return replace(data, x=tensors([then(x, partial(_in_range, view, ids)) for x, view in pairs]))
 
 
 def _accepted(view: FittedView, seen: Seen, x: Tensor, rows: Any) -> Tensor:
     """Reject values outside the range of the likelihood or the scaling."""
     _check_likelihood(view.name, view.likelihood, x, seen[rows])
-    negative = x[(x < 0) & seen[rows]] if view.transformed else x[:0]
-    if len(negative):
-        problem = f"holds {float(negative[0]):g} and was fitted as {view.kind}: correct it"
+    if not view.scaler.signed and bool((negative := (x < 0) & seen[rows]).any()):
+        problem = f"holds {float(x[negative][0]):g} and was fitted as {view.kind}: correct it"
         _reject(view.name, problem, "fit it as numbers")
     return x
 
 
 def _in_range(view: FittedView, ids: Array, x: Tensor, rows: Any) -> Tensor:
     """Reject values that overflow in scaled units, and words that were not in fit."""
-    if x.is_floating_point():
-        far = ~(x.flatten(1).abs() < OVERFLOW).all(1)
-        if far.any():
-            raise ValueError(
-                f"view {view.name!r}: {checks.rows(ids[rows][far.numpy()])} values too far from "
-                "those fitted on; correct their units, or make them NaN"
-            )
+    far = x.is_floating_point() and ~(x.flatten(1).abs() < OVERFLOW).all(1).numpy()
+    if np.any(far):
+        raise ValueError(
+            f"view {view.name!r}: {checks.rows(ids[rows][far])} values too far from those fitted "
+            "on; correct their units, or make them NaN"
+        )
     unknown = x[(x < 0) | (x >= view.vocabulary)] if view.vocabulary else x[:0]
     if len(unknown):
         raise ValueError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter, methodcaller
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,6 @@ from vedute.estimators.calibration import (
     Calibration,
     Evidence,
     calibrate,
-    evidence,
     mostly_one_value,
     reaches,
 )
@@ -77,23 +77,21 @@ class Imputer:
         """Return expected values and, if `spread`, standard deviations: L arrays (n, *shape_v) in
         the user's units."""
         draw = self.draws_for(spread)
-        means, stds = ([Stack(len(data)) for _ in self.views] for _ in range(2))
+        results = [(Stack(len(data)), Stack(len(data))) for _ in self.views]
         for batch in data.batches(self.rows(draw)):
             expected, n_seen = self.expected(batch), batch.mask.sum(1).numpy()
             draws: list[Array] = []
             if draw:  # to measure a spread
                 with noise.seeded(0, common=True):
                     draws = self.expected(batch, draw)
-            for v, view in enumerate(self.views):
-                about = n_seen, batch.size(v), batch.holes[v]
-                if not draw:
-                    means[v].add(view.in_units(expected[v][0], batch.size(v)))
-                    continue
-                mean, std = view.moments(expected[v][0], draws[v], *about)
-                means[v].add(mean)
-                stds[v].add(std)
+            for v, (view, (means, stds)) in enumerate(zip(self.views, results, strict=True)):
+                mean, size = expected[v][0], batch.size(v)
+                if draw:
+                    mean, std = view.moments(mean, draws[v], n_seen, size, batch.holes[v])
+                    stds.add(std)
+                means.add(mean if draw else view.in_units(mean, size))
             progress.advance(len(batch), "row")
-        return [s.array for s in means], [s.array for s in stds] if draw else []
+        return [m.array for m, _ in results], [s.array for _, s in results] if draw else []
 
     def draws_for(self, spread: bool = False) -> int:
         """Return the number of posterior draws for values; means of log-normals need draws, too."""
@@ -106,66 +104,55 @@ class Imputer:
             expected, draws = self.expected(batch), self.expected(batch, 1)
             n_seen = batch.mask.sum(1).numpy()
             for v, view in enumerate(self.views):
-                spread = view.by_entry(lambda c: c.spread, batch.holes[v])
-                noise = view.noise(n_seen, batch.holes[v])
+                spread = view.by_entry(attrgetter("spread"), batch.holes[v])
+                noise = view.by_entry(methodcaller("noise_of", n_seen), batch.holes[v])
                 mean = expected[v][0] + spread * (draws[v][0] - expected[v][0])
                 drawn[v].add(view.noisy(mean, noise, batch.size(v)))
         return [s.array for s in drawn]
 
     def hidden_results(self, held: HoldOut) -> tuple[dict[str, Array], dict[str, float]]:
         """Return row, view, error and error of mean imputation per hidden instance; R2 per view."""
-        parts = []
-        for batch in map(held.part, slices(max(len(held.hidden), 1), self.rows())):
-            values = [torch.from_numpy(value[0]) for value in self.expected(batch.inputs)]
-            errors = [batch.errors(value, v) for v, value in enumerate(values)]
-            bases = [batch.errors(mean, v) for v, mean in enumerate(batch.means)]
-            parts.append((torch.stack(errors, 1).numpy(), torch.stack(bases, 1).numpy()))
-        rows, views = (t.numpy() for t in held.hidden.nonzero(as_tuple=True))
-        error, base = (
-            np.concatenate(part)[rows, views].astype(float) for part in zip(*parts, strict=True)
-        )
-        r2 = {}
+        which, r2 = held.hidden.int().argmax(1).numpy(), {}
+        error, base = np.zeros((2, len(which)))
+        for rows in slices(len(which), self.rows()):
+            part = held.part(rows)
+            for v, value in enumerate(self.expected(part.inputs)):
+                at = part.rows_of(v)
+                error[rows][at] = part.errors(torch.from_numpy(value[0]), v).numpy()[at]
+                base[rows][at] = part.errors(part.means[v], v).numpy()[at]
         for v, name in enumerate(held.truth.names):
-            at = views == v
+            at = which == v
             r2[name] = float(1 - error[at].sum() / base[at].sum()) if base[at].sum() else np.nan
-        where = held.truth.index.numpy()[rows]
-        return {"row": where, "view": views, "error": error, "mean_error": base}, r2
+        row = held.truth.index.numpy()
+        return {"row": row, "view": which, "error": error, "mean_error": base}, r2
 
     def calibrated(self, held: HoldOut | HiddenEntries, shrink: bool) -> list[FittedView]:
         """Return the views with shrinkage, spread, noise and reach calibrated on hidden views, or
         those of holes calibrated on hidden entries."""
-        views, n = list(self.views), len(self.views)
-        whole = isinstance(held, HoldOut)
-
-        def keep(v: int, c: Calibration) -> None:
-            view = views[v]
-            views[v] = replace(view, calibration=c) if whole else replace(view, at_holes=c)
-
-        if isinstance(held, HoldOut):
-            width = sum(view.scaler.mean.size for view in views)
-            held = held.part(slice(max(MIN_HIDDEN, MAX_NUMBERS // (width * DRAWS))))
-            for v, view in enumerate(views):  # words stay as they are decoded
-                keep(v, Calibration(1.0, 1.0, np.zeros_like(view.scaler.mean), np.ones(n)))
-        hidden = held.views if isinstance(held, HiddenEntries) else range(n)
+        views, n, field, evidence = list(self.views), len(self.views), "at_holes", []
+        hidden = range(n) if isinstance(held, HoldOut) else held.views
         subset = [v for v in hidden if not views[v].likelihood.text]
-        calibrations = calibrate(self._evidence(held, subset), shrink, n)
-        measured = dict(zip(subset, calibrations, strict=True))
-        for v, c in measured.items():
-            keep(v, c)
-        for v, reach in replace(self, views=views)._reaches(held, subset).items():
-            keep(v, replace(measured[v], reach=reach))
-        return views
-
-    def _evidence(self, held: HoldOut | HiddenEntries, subset: Sequence[int]) -> list[Evidence]:
-        """Return the evidence of a subset of views, where they are hidden."""
+        if isinstance(held, HoldOut):
+            width, field = sum(view.scaler.mean.size for view in views), "calibration"
+            held = held.part(slice(max(MIN_HIDDEN, MAX_NUMBERS // (width * DRAWS))))
+            for v in set(hidden) - set(subset):  # words stay as they are decoded
+                plain = Calibration(1.0, 1.0, np.zeros_like(views[v].scaler.mean), np.ones(n))
+                views[v] = replace(views[v], calibration=plain)
         decoded, variances = self.decoded(held.inputs), self.variances(held.inputs)
-        n_seen, results = held.inputs.mask.sum(1).numpy(), []
+        n_seen = held.inputs.mask.sum(1).numpy()
         for v in subset:
-            rows, truth, scaler = held.rows_of(v), held.truth_of(v), self.views[v].scaler
-            values = decoded[v][0][rows], variances[v][rows], truth.seen(0).numpy()
-            about = scaler.mean, scaler.std, n_seen[rows]
-            results.append(evidence(truth.x[0].numpy(), *values, *about))
-        return results
+            rows, truth, scaler = held.rows_of(v), held.truth_of(v), views[v].scaler
+            values = truth.x[0].numpy(), decoded[v][0][rows], variances[v][rows]
+            about = truth.seen(0).numpy(), scaler.mean, scaler.std, n_seen[rows]
+            evidence.append(Evidence(*values, *about))
+        del decoded, variances  # which may be large
+        calibrations = calibrate(evidence, shrink, n)
+        measured: dict[int, Any] = dict(zip(subset, calibrations, strict=True))
+        for v, c in measured.items():
+            views[v] = replace(views[v], **{field: c})
+        for v, reach in replace(self, views=views)._reaches(held, subset).items():
+            views[v] = replace(views[v], **{field: replace(measured[v], reach=reach)})
+        return views
 
     def _reaches(self, held: HoldOut | HiddenEntries, subset: Sequence[int]) -> dict[int, Array]:
         """Return the reach of intervals by view, measured on `held`; without views of
@@ -175,9 +162,9 @@ class Imputer:
             part = held.part(rows_of_batch)
             means, stds = self.values(part.inputs, spread=True)
             for v, distances in far.items():
-                rows = part.rows_of(v)
-                truth = self.truth(part, v)
-                distances.append(self.views[v].far(truth, means[v][rows], stds[v][rows]))
+                rows, view, truth = part.rows_of(v), self.views[v], self.truth(part, v)
+                away = view.scaler.distance(truth, means[v][rows], stds[v][rows])
+                distances.append(view.varying(away))
         if not len(held.inputs):
             return {}
         sparse = [mostly_one_value(self.views[v].varying(held.truth_of(v).known(0))) for v in far]

@@ -69,7 +69,7 @@ def of_method(whole: Views, name: str, kind: str, seed: int) -> list[float]:
     scores = []
     for v, rows in hidden.items():
         value = filled.x[v].numpy()[rows].astype(float)
-        logarithms = kind == "auto" and model.views_[v].transformed
+        logarithms = kind == "auto" and not model.views_[v].scaler.signed
         value = value if logarithms else np.log1p(value.clip(0))
         scores.append(r2(np.log1p(whole.x[v].numpy()[rows]), value))
     return scores
