@@ -21,7 +21,7 @@ from vedute.estimators.networks import ARM
 from vedute.estimators.settings import LOOSE
 from vedute.nn import coders, convolutions
 from vedute.training.checkpoints import Checkpoint
-from vedute.training.history import Record, continued, ended, useful_steps
+from vedute.training.history import Record, continued, useful_steps
 from vedute.training.loop import INTERRUPTED, Loop, Settings, batches
 from vedute.training.model import Model, load_state
 
@@ -69,9 +69,11 @@ class Training:
             self.context.interrupted = True
         else:
             log.info("%s: %s%s", type(model).__name__, which, loop.reason)
-            progress.ended(f"{which}{loop.reason}")
+            progress.say(f"{which}{loop.reason}", ended=True)
         comparable = settings.refit or self.length is not None
-        model.history_ = continued(self.before if comparable else [], ended(history, loop.reason))
+        model.history_ = continued(self.before if comparable else [], history)
+        if history:
+            model.history_[-1]["ended"] = loop.reason
         model.length_ = None if held is None else useful_steps(history)
 
     def _prepare(self, data: Views, device: torch.device, watched: bool) -> Settings:

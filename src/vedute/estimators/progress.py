@@ -47,14 +47,13 @@ class Task:
 
     def status(self) -> str:
         """Return its status: step 120 of 700 · about 9 s left · stage 2 · hidden error 0.512"""
-        parts = [self.note]
-        if self.total is not None:
-            counted = f"{self.unit} {self.done:.0f} of {self.total:.0f}" if self.unit else ""
-            left = self.left
-            if left is None and self.done:
-                left = (monotonic() - self.since) * max(self.total / self.done - 1, 0.0)
-            parts = [counted, f"about {duration(left or 0.0)} left" if self.done else "", self.note]
-        return " · ".join(part for part in parts if part)
+        parts = []
+        if self.total is not None and self.unit:
+            parts.append(f"{self.unit} {self.done:.0f} of {self.total:.0f}")
+        if self.total is not None and self.done:
+            left = (monotonic() - self.since) * max(self.total / self.done - 1, 0.0)
+            parts.append(f"about {duration(left if self.left is None else self.left)} left")
+        return " · ".join(filter(None, [*parts, self.note]))
 
 
 def duration(seconds: float) -> str:
@@ -67,12 +66,12 @@ def duration(seconds: float) -> str:
 
 def lines(tasks: list[Task]) -> list[tuple[str, Task]]:
     """Return the counted tasks and the innermost one, with their names."""
-    results, names = [], list[str]()
-    for i, current in enumerate(tasks, start=1):
-        names.append(current.name)
-        if current.total is not None or i == len(tasks):
-            results.append((" · ".join(names), current))
-            names = []
+    results, prefix = [], ""
+    for current in tasks:
+        name = f"{prefix}{current.name}"
+        prefix = f"{name} · " if current.total is None and name else ""
+        if current.total is not None or current is tasks[-1]:
+            results.append((name, current))
     return results
 
 
@@ -80,10 +79,10 @@ def lines(tasks: list[Task]) -> list[tuple[str, Task]]:
 
 
 class Display:
-    """A display of `tasks`, the outermost first; this one shows nothing."""
+    """A display of `tasks`, the outermost first, after a nameless one; this one shows nothing."""
 
     def __init__(self) -> None:
-        self.tasks: list[Task] = []
+        self.tasks = [Task("")]
 
     def refresh(self) -> None:
         """Update after tasks have changed."""
@@ -107,10 +106,9 @@ class Terminal(Display):
             get_renderable=self._bars,
             refresh_per_second=PER_SECOND,
             transient=True,
-            redirect_stdout=_is_terminal(sys.stdout),  # a file stays a file
+            redirect_stdout=sys.stdout is not None and sys.stdout.isatty(),  # a file stays a file
         )
         self.live.start()
-        self.close = self.live.stop  # type: ignore[method-assign]
 
     def _bars(self) -> Table:
         from rich.progress_bar import ProgressBar
@@ -129,6 +127,9 @@ class Terminal(Display):
     def print(self, line: str, logged: bool = False) -> None:
         self.live.console.print(escaped(line), markup=False, highlight=False, soft_wrap=True)
 
+    def close(self) -> None:
+        self.live.stop()
+
 
 class Notebook(Display):
     """A line that is rewritten."""
@@ -136,7 +137,7 @@ class Notebook(Display):
     width, written = 0, 0.0
 
     def refresh(self) -> None:
-        if self.tasks and monotonic() - self.written >= 1 / PER_SECOND:
+        if monotonic() - self.written >= 1 / PER_SECOND:
             name, inner = lines(self.tasks)[-1]
             self._write(f"{name}  {inner.status()}".rstrip())
             self.written = monotonic()
@@ -178,8 +179,10 @@ class Log(Display):
 
     def _report_regularly(self) -> None:
         while not self.closed.wait(LOG_SECONDS):
-            for name, inner in lines(list(self.tasks))[-1:]:
-                self.name = self.name or self.tasks[0].name
+            tasks = list(self.tasks)
+            name, inner = lines(tasks)[-1]
+            if name:
+                self.name = self.name or tasks[1].name
                 self.print(f"{name}: {inner.status() or 'running'}")
 
 
@@ -197,16 +200,12 @@ def _display() -> Display:
 
 def _console() -> Console | None:
     """Return the terminal at stderr, if it can overwrite lines."""
-    if not _is_terminal(sys.stderr):
+    if sys.stderr is None or not sys.stderr.isatty():
         return None
     from rich.console import Console
 
     console = Console(stderr=True)
     return console if console.is_interactive else None
-
-
-def _is_terminal(stream: Any) -> bool:
-    return stream is not None and bool(stream.isatty())
 
 
 # Interface for the rest of the package.
@@ -247,51 +246,42 @@ def task(name: str, total: float | None = None, unit: str = "") -> Iterator[None
         display.tasks.pop()
 
 
-def advance(amount: float, unit: str = "", left: float | None = None) -> None:
-    """Advance the innermost task, if it is counted in this unit."""
-    for inner in _local.display.tasks[-1:]:
-        if inner.unit == unit:
-            inner.done += amount
-            inner.left = left
-            _local.display.refresh()
-
-
 @contextmanager
 def counted(total: int, unit: str) -> Iterator[None]:
     """Count the innermost task: steps of training, see `trained`, or calls of `advance`."""
     tasks = _local.display.tasks
-    before = tasks[-1:]
-    tasks[-1:] = [Task(inner.name, total, unit) for inner in before]
+    before = tasks[-1]
+    tasks[-1] = Task(before.name, total, unit)
     try:
         yield
     finally:
-        tasks[-1:] = before
+        tasks[-1] = before
+
+
+def advance(amount: float, unit: str = "", left: float | None = None) -> None:
+    """Advance the innermost task, if it is counted in this unit."""
+    inner = _local.display.tasks[-1]
+    if inner.unit == unit:
+        inner.done += amount
+        inner.left = left
+        _local.display.refresh()
 
 
 def trained(record: Record) -> None:
     """Show training progress up to this record of its history."""
-    display = _local.display
-    if not display.tasks or display.tasks[-1].total is None:
-        return
-    inner = display.tasks[-1]
+    inner = _local.display.tasks[-1]
     inner.done = float(record[inner.unit])
     if record["hidden_error"] is not None:  # not measured in every epoch
         inner.error = record["hidden_error"]
     loss = f"loss {sum(record['terms'].values()):.3g}"
     quality = loss if inner.error is None else f"hidden error {inner.error:.3g}"
     inner.note = f"stage {record['stage'] + 1} · {quality}"
-    display.refresh()
+    _local.display.refresh()
 
 
-def say(what: str) -> None:
-    """Print a permanent line about the innermost task."""
-    for name, _ in lines(_local.display.tasks)[-1:]:
-        _local.display.print(f"{name}: {what}")
-
-
-def ended(reason: str) -> None:
-    """Print why the innermost task ended, unless it is one of many."""
-    display = _local.display
-    if all(outer.total is None for outer in display.tasks):
-        names = [f"{name}: " for name, _ in lines(display.tasks)[-1:]]
-        display.print("".join([*names, reason]), logged=True)
+def say(what: str, ended: bool = False) -> None:
+    """Print a permanent line about the innermost task. ended: say why it ended, as the log does,
+    unless it is one of many."""
+    *many, (name, _) = lines(_local.display.tasks)
+    if not (ended and many):
+        _local.display.print(f"{name}: {what}", logged=ended)

@@ -52,12 +52,6 @@ def load_moments(
             optimizer.state[p][moment_name] = moment.detach()
 
 
-def set_random_state(tensors: dict[str, Tensor]) -> None:
-    torch.set_rng_state(tensors["random.cpu"])
-    if "random.cuda" in tensors and torch.cuda.is_available():
-        torch.cuda.set_rng_state(tensors["random.cuda"])
-
-
 class SavedState(NamedTuple):
     facts: dict[str, Any]
     tensors: Tensors

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 Record = dict[str, Any]
@@ -26,19 +27,18 @@ def useful_steps(history: Sequence[Record]) -> int:
     """Count the steps that led to the kept weights: those up to the last improvement in watched
     stages and stages with their own measure, and all steps of the others."""
     total, best, start = 0, float("inf"), 0
-    for _, group in groupby(history, key=lambda record: record["stage"]):
-        records = list(group)
-        watched = [r for r in records if r["watched"]]
-        better = [r for r in watched if r["hidden_error"] < best]
-        if better:
-            first = min(better, key=lambda r: float(r["hidden_error"]))
-            best = first["hidden_error"]
-            total += first["step"] - start
-        elif not watched:
-            measured = any("better" in r for r in records)
-            useful = [r["step"] for r in records if r.get("better", not measured)]
-            total += max(useful, default=start) - start
-        start = records[-1]["step"]
+    for _, group in groupby(history, key=itemgetter("stage")):
+        useful, judged = start, False
+        for record in group:
+            step = record["step"]
+            if record["watched"] or "better" in record:
+                useful, judged = useful if judged else start, True
+            better = record.get("better", not judged)
+            if record["watched"] and record["hidden_error"] < best:
+                best, better = record["hidden_error"], True
+            useful = step if better else useful
+        total += useful - start
+        start = step
     return max(total, 1)
 
 
@@ -47,9 +47,8 @@ def second(history: Sequence[Record]) -> int:
     if history and "ended" in history[-1] and not any("ended" in r for r in history[:-1]):
         return 0  # a single training run
     checked = [i for i, r in enumerate(history) if r["hidden_error"] is not None]
-    last = history[checked[-1]] if checked else None
-    after = history[checked[-1] + 1 :] if checked else []
-    return int(last["step"]) if last and after and after[0]["stage"] > last["stage"] else 0
+    last, *after = history[checked[-1] :] if checked else [{}]
+    return int(last["step"]) if after and after[0]["stage"] > last["stage"] else 0
 
 
 def warmup_end(history: Sequence[Record]) -> int:
@@ -59,13 +58,12 @@ def warmup_end(history: Sequence[Record]) -> int:
     return max((int(r["step"]) for r in history if r["stage"] < first), default=0)
 
 
-def ended(history: Sequence[Record], reason: str) -> list[Record]:
-    """Return the history with the reason why training ended in its last record."""
-    return [*history[:-1], *({**record, "ended": reason} for record in history[-1:])]
-
-
 def continued(before: Sequence[Record], after: Sequence[Record]) -> list[Record]:
     """Return one history of two successive training runs; `before` may be empty."""
     last = before[-1] if before else {"step": 0, "epoch": 0, "stage": -1}
-    shift = {"step": last["step"], "epoch": last["epoch"], "stage": last["stage"] + 1}
-    return [*before, *({**r, **{k: r[k] + by for k, by in shift.items()}} for r in after)]
+    history = [*before]
+    for record in after:
+        step, epoch = last["step"] + record["step"], last["epoch"] + record["epoch"]
+        stage = last["stage"] + 1 + record["stage"]
+        history.append({**record, "step": step, "epoch": epoch, "stage": stage})
+    return history

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
 from dataclasses import asdict, dataclass, field
 
 import torch
@@ -18,7 +19,7 @@ from vedute.training import checkpoints, stopping
 from vedute.training.checkpoints import Checkpoint
 from vedute.training.history import Record
 from vedute.training.model import Generative, Model, Stage, load_state
-from vedute.training.step import Step, make_optimizer, set_lr, set_rates
+from vedute.training.step import Step, make_optimizer, set_rates
 
 log = logging.getLogger(__name__)
 CHECK_STEPS = 25  # early stopping checks every max(1 epoch, this many steps)
@@ -87,15 +88,14 @@ class Loop:
             parts = len(held.hidden) >= ranks.size()  # each rank checks its share
             self.held = held.part(ranks.share(len(held.hidden))) if parts else held
         self.at = Progress()
-        self.best: dict[str, Tensor] | None = None
+        self.best: dict[str, Tensor] | None = None  # weights
         self.optimizer = make_optimizer(self.model, settings.lr, settings.weight_decay)
         self.step: Step | None = None
         self.history: list[Record] = []
 
     def run(self) -> list[Record]:
         """Train; return the average of every loss term per epoch."""
-        refit = self.settings.refit
-        stages = self.model.stages_again(self.data) if refit else self.model.stages(self.data)
+        stages = self._stages()
         try:
             with stopping.deferred():
                 self._train(stages)
@@ -105,7 +105,7 @@ class Loop:
             log.warning("interrupted at step %d; keeping the best weights so far", self.at.step)
             self.at.ended = INTERRUPTED
             self._restore_best()
-            while self._advance(stages) is not None:  # code after the last stage still runs
+            for _ in stages:  # code after the last stage still runs
                 pass
         self._copy_first()
         self.model.eval()
@@ -114,6 +114,18 @@ class Loop:
         self.reason = self.at.ended or f"all {amount} done"
         return self.history
 
+    def _stages(self) -> Iterator[Stage]:
+        """Yield the stages of the model, whose code runs in eval mode and without gradients."""
+        refit = self.settings.refit
+        stages = self.model.stages_again(self.data) if refit else self.model.stages(self.data)
+        while True:
+            self.model.eval()
+            with torch.no_grad():
+                stage = next(stages, None)
+            if stage is None:
+                return
+            yield stage
+
     def _train(self, stages: Iterator[Stage]) -> None:
         c = self.settings.checkpoint
         saved = None if c is None else ranks.by_first(c.read)
@@ -121,18 +133,13 @@ class Loop:
         if saved is not None and saved.facts["progress"]["finished"]:
             self._load(saved)
             return
-        for number, stage in enumerate(iter(lambda: self._advance(stages), None)):
+        for number, stage in enumerate(stages):
             if number < first or (stage.measure is not None and self.held is None):
                 continue
+            self._enter(stage, number)
             if saved is not None:
-                self._enter(stage, resume=True)
                 self._load(saved)
                 saved = None
-            else:
-                same = self.step is not None and self.step.stage is stage
-                self.at.stage, self.at.stage_done = number, 0 in self._length(stage)
-                self.at.stage_step = self.at.stage_epoch = 0
-                self._enter(stage, resume=same)
             while not self.at.stage_done:
                 self._epoch(stage)
                 self._save()
@@ -140,40 +147,39 @@ class Loop:
         self.at.finished = True
         self._save()
 
-    def _advance(self, stages: Iterator[Stage]) -> Stage | None:
-        self.model.eval()
-        with torch.no_grad():
-            return next(stages, None)
-
-    def _enter(self, stage: Stage, resume: bool) -> None:
+    def _enter(self, stage: Stage, number: int) -> None:
         """Set up the optimizer and the step of a stage."""
         self._copy_first()
-        last = None if self.step is None else self.step.stage
+        s, at, last = self.settings, self.at, None if self.step is None else self.step.stage
+        self.steps, self.epochs = stage.steps, stage.epochs
+        if stage.steps is None and stage.epochs is None:
+            self.steps, self.epochs = (s.steps, None) if s.epochs is None else (None, s.epochs)
+        self.batch_size = s.batch_size if stage.batch_size is None else stage.batch_size
+        at.stage, at.stage_step, at.stage_epoch = number, 0, 0
+        at.stage_done = 0 in (self.steps, self.epochs)
         follows = last is not None and last.watch and last.measure is None and stage.watch
         if stage.measure is not None:
-            self.at.best_error = self._errors(stage)[1]
+            at.best_error = self._errors(stage)[1]
         elif not follows:
-            self.at.best_error = float("inf")
-        comparable = self.at.best_error < float("inf")  # then keep only improvements
-        self.best = self._weights() if comparable else None
-        self.at.last_check = self.at.best_step = self.at.step
-        if resume and self.step is not None:
+            at.best_error = float("inf")
+        comparable = at.best_error < float("inf")  # then keep only improvements
+        self.best = deepcopy(self.model.state_dict()) if comparable else None
+        at.last_check = at.best_step = at.step
+        if stage is last:
             return
-        s = self.settings
         if stage.fresh:
             self.optimizer = make_optimizer(self.model, s.lr, s.weight_decay)
         set_rates(self.optimizer, self.model, stage)
-        self.feed = Feed(self.data, self._batch_size(stage))
+        self.feed = Feed(self.data, self.batch_size)
         data = self.feed.window
         self.step = Step(self.model, data, stage, self.optimizer, s.clip, s.bf16, s.compiled)
 
     def _epoch(self, stage: Stage) -> None:
         assert self.step is not None
         at = self.at
-        steps, epochs = self._length(stage)
         self.model.train()
-        for rows in self.feed(_split(self._rows(stage), self._batch_size(stage))):
-            if steps is not None and at.stage_step >= steps:
+        for rows in self.feed(self._batches(stage)):
+            if at.stage_step == self.steps:
                 break
             self.step(rows)
             at.stage_step += 1
@@ -184,15 +190,23 @@ class Loop:
         at.epoch += 1
         for group in self.optimizer.param_groups:
             group["lr"] *= stage.decay
-        at.stage_done = (steps is not None and at.stage_step >= steps) or (
-            epochs is not None and at.stage_epoch >= epochs
-        )
+        at.stage_done = at.stage_step == self.steps or at.stage_epoch == self.epochs
         record: Record = {"step": at.step, "epoch": at.epoch, "stage": at.stage}
         record |= {"terms": self.step.read_terms(at.step), "hidden_error": None, "watched": False}
         self._watch(stage, record)
         self.history.append(record)
         if self.on_epoch is not None:
             self.on_epoch(record)
+
+    def _batches(self, stage: Stage) -> Sequence[Tensor]:
+        """Return the rows of an epoch in batches, shuffled unless the stage takes full batches."""
+        rows = torch.arange(len(self.data)) if stage.rows is None else stage.rows.cpu()
+        rows = rows.nonzero()[:, 0] if rows.dtype == torch.bool else rows
+        if self.batch_size:
+            rows = shuffled(rows) if self.data.on_disk else rows[torch.randperm(len(rows))]
+        rows = rows.to(self.data.mask.device, non_blocking=True)
+        size = min(self.batch_size, len(rows)) or len(rows)
+        return torch.split(rows, size)[: batches(len(rows), size)]
 
     def _watch(self, stage: Stage, record: Record) -> None:
         """Check early stopping: the error at hidden views, and the best weights so far."""
@@ -210,7 +224,7 @@ class Loop:
             record["better"] = better
         if better:
             at.best_error, at.best_step = error, at.step
-            self.best = self._weights()
+            self.best = deepcopy(self.model.state_dict())
             return
         patience = self.settings.patience
         if record["watched"] and at.step - at.best_step >= patience and not at.stage_done:
@@ -232,37 +246,16 @@ class Loop:
             return squared, squared
         return squared, ranks.mean(stage.measure(held, values), len(held.hidden))
 
-    def _weights(self) -> dict[str, Tensor]:
-        return {k: v.clone() for k, v in self.model.state_dict().items()}
-
     def _copy_first(self) -> None:
         """Copy the weights of the first rank to all."""
         if ranks.size() > 1:
-            state = ranks.by_first(lambda: {k: v.cpu() for k, v in self._weights().items()})
+            state = ranks.by_first(lambda: {k: v.cpu() for k, v in self.model.state_dict().items()})
             load_state(self.model, state)
 
     def _restore_best(self) -> None:
         if self.best is not None:
             self.model.load_state_dict(self.best)
             self.best = None
-
-    def _length(self, stage: Stage) -> tuple[int | None, int | None]:
-        if stage.steps is not None or stage.epochs is not None:
-            return stage.steps, stage.epochs
-        s = self.settings
-        return (None, s.epochs) if s.epochs is not None else (s.steps, None)
-
-    def _batch_size(self, stage: Stage) -> int:
-        return self.settings.batch_size if stage.batch_size is None else stage.batch_size
-
-    def _rows(self, stage: Stage) -> Tensor:
-        """Return the rows of an epoch, shuffled unless the stage takes full batches in order."""
-        rows = torch.arange(len(self.data)) if stage.rows is None else stage.rows.cpu()
-        rows = rows.nonzero()[:, 0] if rows.dtype == torch.bool else rows
-        if self._batch_size(stage):
-            on_disk = self.data.on_disk
-            rows = shuffled(rows) if on_disk else rows[torch.randperm(len(rows))]
-        return rows.to(self.data.mask.device, non_blocking=True)
 
     def _save(self) -> None:
         """Write a checkpoint if it is due, and end training if a signal asked for it."""
@@ -290,15 +283,13 @@ class Loop:
         if not self.at.finished:
             checkpoints.load_moments(self.optimizer, self.model, saved.tensors)
             for group, lr in zip(self.optimizer.param_groups, saved.facts["lrs"], strict=True):
-                set_lr(group, lr)
-        checkpoints.set_random_state(saved.tensors)
+                group["lr"] = group["lr"] * 0 + lr  # on a GPU a tensor
+        torch.set_rng_state(saved.tensors["random.cpu"])
+        if "random.cuda" in saved.tensors and torch.cuda.is_available():
+            torch.cuda.set_rng_state(saved.tensors["random.cuda"])
 
 
 def batches(n: int, size: int) -> int:
     """Return the number of batches of B = min(size, n) rows; a last one under B/8 is dropped."""
     full, left = divmod(n, min(size or n, n))
     return full + (8 * left >= min(size or n, n))
-
-
-def _split(rows: Tensor, size: int) -> list[Tensor]:
-    return list(torch.split(rows, min(size, len(rows)) or len(rows)))[: batches(len(rows), size)]

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 import torch
@@ -18,7 +19,7 @@ from vedute.nn.coders import Decoder, Encoder
 from vedute.nn.correspondences import Correspondences
 from vedute.nn.cuda_streams import in_parallel
 from vedute.scale import ranks
-from vedute.training.model import Model, Stage, Terms
+from vedute.training.model import Model, Stage
 
 TENSORS_PER_KERNEL = 16  # in an update
 
@@ -56,22 +57,37 @@ class Step:
     def read_terms(self, step: int) -> dict[str, float]:
         """Return the average of every term since the last call; raise if one is not finite."""
         assert self.totals is not None
-        totals = ranks.add_up(self.totals) / self.seen
+        data, totals = self.data, ranks.add_up(self.totals) / self.seen
         with ranks.waiting():  # on a GPU, for the sum
             terms = dict(zip(self.names, totals.tolist(), strict=True))
         self.totals.zero_()
         self.seen = 0
         for name, value in terms.items():
-            if not abs(value) < float("inf"):
-                raise FloatingPointError(_diverged(name, value, step, self.data))
+            if not isfinite(value):
+                x = (a if a.is_floating_point() and a.numel() else torch.zeros(1) for a in data.x)
+                size, view = max(zip((float(a.abs().max()) for a in x), data.names, strict=True))
+                raise FloatingPointError(
+                    f"the loss term {name!r} became {value} by step {step}; view {view!r} has the "
+                    f"largest scaled value ({size:.3g}); try a smaller lr, clip=1.0, "
+                    "scaling='standard', or remove outliers from that view"
+                )
         return terms
 
     def _run(self, rows: Tensor) -> None:
+        """Take a step on this rank's share of a batch."""
         device = self.data.mask.device.type
         bf16 = torch.autocast(device, torch.bfloat16) if self.bf16 else nullcontext()
+        part, count = rows, len(rows)
+        shard: AbstractContextManager[None] = nullcontext()
+        if ranks.size() > 1:
+            share = ranks.share(len(rows))
+            count = share.stop - share.start
+            if not count:  # one row of weight zero, so that noise is drawn as on the other ranks
+                share = slice(0, 1)
+            part, shard = rows[share], shards.of_batch(share, self.data.mask[rows])
         self.optimizer.zero_grad(set_to_none=True)
-        with bf16:
-            terms, count = self._terms(rows)
+        with bf16, shard:
+            terms = self.stage.loss(self.data[part].floating())
         values = torch.stack(list(terms.values()))
         loss = values.sum() if count == len(rows) else values.sum() * (count / len(rows))
         loss.backward()  # type: ignore[no-untyped-call]
@@ -82,17 +98,6 @@ class Step:
         if self.totals is None:
             self.names, self.totals = list(terms), torch.zeros_like(values)
         self.totals.add_(values.detach(), alpha=count)
-
-    def _terms(self, rows: Tensor) -> tuple[Terms, int]:
-        """Return the loss on this rank's share of a batch, and its number of rows."""
-        if ranks.size() == 1:
-            return self.stage.loss(self.data[rows].floating()), len(rows)
-        share = ranks.share(len(rows))
-        count = share.stop - share.start
-        if not count:  # one row of weight zero, so that noise is drawn as on the other ranks
-            share = slice(0, 1)
-        with shards.of_batch(share, self.data.mask[rows]):
-            return self.stage.loss(self.data[rows[share]].floating()), count
 
     def _record(self, rows: Tensor) -> tuple[torch.cuda.CUDAGraph, Tensor]:
         """Capture the whole step. Warm-up iterations change the state, which is restored."""
@@ -161,28 +166,13 @@ class ParallelAdamW(torch.optim.AdamW):
 def set_rates(optimizer: torch.optim.Optimizer, model: nn.Module, stage: Stage) -> None:
     """Regroup the parameters by learning rate; their moments are kept."""
     base = optimizer.param_groups[0]
-    rest, groups = dict(model.named_parameters()), []
+    rest, zero = dict(model.named_parameters()), base["lr"] * 0  # on a GPU a tensor
+    main = base if stage.lr is None else {**base, "lr": zero + stage.lr}
+    groups = []
     for prefix, lr in stage.rates:
         chosen = [rest.pop(k) for k in list(rest) if k.startswith(prefix)]
-        groups.append({**base, "params": chosen, "lr": base["lr"] * 0 + lr})
-    main = {**base, "params": list(rest.values())}
-    optimizer.param_groups[:] = [main, *groups]
-    if stage.lr is not None:
-        set_lr(main, stage.lr)
-
-
-def set_lr(group: dict[str, Any], lr: float) -> None:
-    group["lr"] = group["lr"] * 0 + lr
-
-
-def _diverged(term: str, value: float, step: int, data: Views) -> str:
-    size = [float(a.abs().max()) if a.is_floating_point() and a.numel() else 0.0 for a in data.x]
-    v = max(range(len(size)), key=size.__getitem__)
-    return (
-        f"the loss term {term!r} became {value} by step {step}; view {data.names[v]!r} has the "
-        f"largest scaled value ({size[v]:.3g}); try a smaller lr, clip=1.0, scaling='standard', "
-        "or remove outliers from that view"
-    )
+        groups.append({**base, "params": chosen, "lr": zero + lr})
+    optimizer.param_groups[:] = [{**main, "params": list(rest.values())}, *groups]
 
 
 @contextmanager
