@@ -282,8 +282,8 @@ def test_new_values_are_of_the_type_of_those_observed(case):
 @pytest.mark.parametrize("make", [np.array, sparse.csr_array])
 def test_columns_of_no_view_are_kept_where_views_become_floats(make):
     X = make([[1, 2, 3, 9], [4, 5, 6, 9]])
-    entry = Entry.of(X, columns={"a": slice(1), "b": slice(1, 2)}).in_floats([0])
-    filled = entry.filled([np.full((2, 1), 0.5), np.zeros((2, 1))])
+    entry = Entry.of(X, columns={"a": slice(1), "b": slice(1, 2)})
+    filled = entry.filled([np.full((2, 1), 0.5), np.zeros((2, 1))], anew=[0])
     filled = filled.toarray() if sparse.issparse(filled) else filled
     assert filled.tolist() == [[0.5, 2, 3, 9], [0.5, 5, 6, 9]]
 

@@ -256,7 +256,7 @@ def write_filled(
     ends = _ends(model.impute(entry.views, interval, scale))
     anew = {end: filling.written_whole(model.views_, scale, end != "mean") for end in ends}
     filled = {
-        name: entry.in_floats(anew[name]).filled([end.filled(v) for v in range(len(end.x))])
+        name: entry.filled([end.filled(v) for v in range(len(end.x))], anew[name])
         for name, end in ends.items()
     }
     given = given.unknown([entry.views.names[v] for v in anew["mean"]])

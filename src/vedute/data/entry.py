@@ -1,20 +1,25 @@
-"""The input of a user: read once, and copied with its gaps filled."""
+"""The input of a user: read once, and copied with its gaps filled, type in = type out."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
+from numpy.typing import NDArray
+from scipy import sparse
 from torch import Tensor
 
-from vedute.data import checks, fill, foreign
-from vedute.data.frames import Fitted
-from vedute.data.rows import by_row
-from vedute.data.tables import Columns
-from vedute.data.views import Array, Views, read
+from vedute.data import checks, fill, foreign, rows
+from vedute.data.frames import Fitted, ViewSpec, is_frame
+from vedute.data.mapped import Stack
+from vedute.data.tables import Columns, as_array, chosen
+from vedute.data.views import Views, read
+
+Array = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,13 +29,11 @@ class Entry:
     views   checked; its specs describe the input
     parts   X taken apart
     back    converts filled frames to tables of polars or pyarrow, where X has such
-    anew    views that are written as a whole, observed values as well
     """
 
     views: Views
     parts: checks.Parts
-    back: foreign.Back = foreign.unchanged
-    anew: frozenset[int] = frozenset()
+    back: foreign.Back
 
     @classmethod
     def of(
@@ -47,43 +50,53 @@ class Entry:
         """Read X; the arguments are those of `views.read`."""
         return cls(*read(X, mask, columns, like=like, dtype=dtype, aligned=aligned, own=own))
 
-    def in_floats(self, anew: Iterable[int]) -> Entry:
-        """Convert views to floats that are filled as a whole: on another scale, say."""
-        anew = frozenset(anew)
-        names = {self.views.names[v] for v in anew}
-        return replace(self, parts=fill.in_floats(self.parts, names), anew=anew)
-
-    def filled(self, values: Sequence[Array]) -> Any:
-        """Copy X with `values`, L arrays (n, *shape_v), where it has none."""
-        copy = Filling(self)
-        copy.add(values)
+    def filled(self, values: Sequence[Array], anew: Collection[int] = ()) -> Any:
+        """Copy X with `values`, L arrays (n, *shape_v), where it has none; all of views `anew`."""
+        copy = Filling(self, anew)
+        copy.add(self.views, values)
         return copy.filled()
 
 
 class Filling:
-    """A copy of the user's input, filled block by block where it has gaps. NaN in values of the
-    views `with_gaps` stays missing, where X is a Views."""
+    """A copy of the user's input, filled block by block where it has gaps.
 
-    def __init__(self, entry: Entry, with_gaps: Collection[int] = ()) -> None:
-        self.entry, self.with_gaps, self.written = entry, with_gaps, 0
-        self.copies = [fill.copy(entry.parts, spec, len(entry.views)) for spec in entry.parts.specs]
+    anew       views that are written as a whole, observed values as well
+    with_gaps  views whose values may be NaN, which stays missing where X is a Views
+    floats     whether views that are written anew become floats: they are on another scale, say
+    """
 
-    def add(self, values: Sequence[Array]) -> None:
-        """Fill the next rows, L arrays (k, *shape_v)."""
-        rows = slice(self.written, self.written + len(values[0]))
-        self.written, views = rows.stop, self.entry.views
+    def __init__(
+        self,
+        entry: Entry,
+        anew: Collection[int] = (),
+        with_gaps: Collection[int] = (),
+        floats: bool = True,
+    ) -> None:
+        self.entry, self.anew, self.with_gaps, self.written = entry, anew, with_gaps, 0
+        self.specs, self.copies = list[ViewSpec](), list[Copy | WholeCopy]()
+        for v, spec in enumerate(entry.parts.specs):
+            view = rows.whole(entry.parts.views[spec.name])
+            if floats and v in anew:
+                spec = replace(spec, dtypes=("float64",) * len(spec.dtypes), origins=())
+                view = _in_floats(view)
+            late = view is None or is_frame(view) or sparse.issparse(view)
+            n, index = len(entry.views), entry.parts.rows
+            self.copies.append(WholeCopy(view, index, spec, n) if late else Copy(view))
+            self.specs.append(spec)
+
+    def add(self, batch: Views, values: Sequence[Array]) -> None:
+        """Fill the next rows, those of a batch, with L arrays (k, *shape_v)."""
+        at = slice(self.written, self.written + len(batch))
+        self.written = at.stop
         for v, (copy, value) in enumerate(zip(self.copies, values, strict=True)):
-            x, holes, gap = views.parts[v], views.hole_parts[v], np.ones(value.shape, bool)
-            if v not in self.entry.anew:
-                missing = by_row(~views.mask[rows, v], x).expand(-1, *x.shape[1:])
-                gap = (missing if holes is None else missing | holes[rows]).cpu().numpy()
-            copy.add(rows, value, gap)
+            gap = np.ones(value.shape, bool)
+            copy.add(at, value, gap if v in self.anew else ~batch.seen(v).cpu().numpy())
 
     def filled(self) -> Any:
         """Return the copy, after all rows were added."""
         X, copies = self.entry.parts.X, [copy.view() for copy in self.copies]
         if not isinstance(X, Views):
-            return self.entry.back(fill.joined(self.entry.parts, copies))
+            return self.entry.back(_joined(self.entry.parts, copies))
         holes = list[Tensor | None]([None] * len(copies))
         for v in self.with_gaps:
             holes[v] = copies[v].isnan()
@@ -93,6 +106,81 @@ class Filling:
             x=tuple(copies),
             mask=torch.ones_like(X.mask),
             holes=tuple(holes),
-            specs=X.specs and tuple(self.entry.parts.specs),
+            specs=X.specs and tuple(self.specs),
             sizes=(),
         )
+
+
+class Copy:
+    """An array or tensor of numbers whose missing entries are filled block by block."""
+
+    def __init__(self, view: Any) -> None:
+        self.tensor = (view.device, view.dtype) if isinstance(view, Tensor) else None
+        a = np.array(as_array(view))
+        self.array: Array = a if a.dtype.kind in "biufO" else a.astype(np.float64)
+
+    def add(self, at: slice, value: Array, gap: Array) -> None:
+        """Fill rows with values (k, *shape) where gap is True."""
+        own = self.array[at]
+        if value.ndim == own.ndim == 4 and value.shape != own.shape:  # images of the user
+            value, gap = (np.moveaxis(a, -3, -1) for a in (value, gap))  # channels last
+        gap = gap.reshape(own.shape)  # columns may be one number
+        own[gap] = fill.as_dtype(value.reshape(own.shape), own.dtype)[gap]
+
+    def view(self) -> Any:
+        return self.array if self.tensor is None else torch.from_numpy(self.array).to(*self.tensor)
+
+
+class WholeCopy:
+    """A frame, a sparse matrix, or a view that no sample has: filled after all n rows are known."""
+
+    def __init__(self, view: Any, index: pd.Index | None, spec: ViewSpec, n: int) -> None:
+        self.source, self.index, self.spec = view, index, spec
+        self.value, self.gap = Stack(n), Stack(n)
+
+    def add(self, at: slice, value: Array, gap: Array) -> None:
+        self.value.add(value)
+        self.gap.add(gap)
+
+    def view(self) -> Any:
+        view, value, gap = self.source, self.value.array, self.gap.array
+        if sparse.issparse(view):
+            return fill.filled_sparse(view, value, gap)
+        if self.index is None:
+            return fill.as_array(value, self.spec)
+        return fill.filled_frame(view, self.index, value, gap, self.spec)
+
+
+def _in_floats(view: Any) -> Any:
+    """Convert a view to floats, all of which are to be written; frames lose their cells."""
+    if isinstance(view, Tensor):
+        return view if view.is_floating_point() else view.double()
+    if isinstance(view, pd.DataFrame):
+        return pd.DataFrame(0.0, view.index, view.columns)
+    if isinstance(view, pd.Series):
+        return pd.Series(0.0, view.index, name=view.name)
+    if view is None or np.dtype(getattr(view, "dtype", object)).kind == "f":
+        return view
+    return view.astype(np.float64) if sparse.issparse(view) else np.zeros(np.shape(view))
+
+
+def _joined(parts: checks.Parts, copies: Sequence[Any]) -> Any:
+    """Put filled views into an object like X; columns of a table in no view are unchanged."""
+    X, columns = parts.X, parts.columns
+    views = {spec.name: view for spec, view in zip(parts.specs, copies, strict=True)}
+    if columns is None and isinstance(X, Mapping):
+        named = {k: views.pop(str(k)) for k in X}
+        return named | views
+    if columns is None and isinstance(X, (list, tuple)):
+        return tuple(copies) if isinstance(X, tuple) else [*copies]
+    if columns is None:
+        return copies[0]
+    if isinstance(X, pd.DataFrame):
+        return fill.with_columns(X, pd.concat(copies, axis=1))
+    out = np.array(X.toarray() if sparse.issparse(X) else X)
+    if out.dtype.kind in "biu" and any(view.dtype.kind == "f" for view in copies):
+        out = out.astype(np.float64)
+    for name, which in columns.items():
+        view = views[str(name)]
+        out[:, chosen(which)] = view.toarray() if sparse.issparse(view) else view
+    return type(X)(out) if sparse.issparse(X) else out

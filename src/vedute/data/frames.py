@@ -247,9 +247,8 @@ def _column(name: str, s: pd.Series, known: Levels, since: str | None, fitted: b
     if not dates.are_in(s):
         s, limit_cells = _as_numbers(where, s)
     if dates.are_in(s):
-        stamps = dates.stamps(s)
-        origin = since or dates.earliest(stamps)
-        return _Column(dates.days(stamps, origin)[:, None], None, origin)
+        days, origin = dates.as_days(s, since)
+        return _Column(days[:, None], None, origin)
     return _Column(s.to_numpy(np.float64, na_value=np.nan)[:, None], None, since, limit_cells)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import replace
 from numbers import Real
 from pathlib import Path
 from typing import Any, ClassVar, Self, cast
@@ -233,10 +232,10 @@ class Estimator(Method):
     def reconstruct(self, X: Any) -> Any:
         """Return every view of every sample as the model decodes it, observed or not."""
         entry, imputer = self.learner.entry(X), self.learner.imputer()
-        copy = Filling(replace(entry, anew=frozenset(range(len(self.views_)))))
+        copy = Filling(entry, anew=range(len(self.views_)), floats=False)
         for batch in entry.views.batches(imputer.rows(imputer.draws_for())):
             means = imputer.values(scaled(self.views_, batch))[0]
-            copy.add(filling.chosen(self.views_, means))
+            copy.add(batch, filling.chosen(self.views_, means))
         return copy.filled()
 
     def score(self, X: Any, y: Any = None) -> float:

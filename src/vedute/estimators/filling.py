@@ -49,10 +49,10 @@ def filled(imputer: Imputer, entry: Entry, interval: float | None, scale: str) -
     views = [view.on_its_scale if anew else view for view in fitted]
     imputer = replace(imputer, views=views)
     unordered = {v: c for v, view in enumerate(fitted) if (c := categories.unordered(view))}
-    copies = [Filling(entry.in_floats(anew))]
+    copies = [Filling(entry, anew)]
     if spread:
         ends_anew = written_whole(fitted, scale, interval=True)
-        copies += [Filling(entry.in_floats(ends_anew), with_gaps=[*unordered]) for _ in range(2)]
+        copies += [Filling(entry, ends_anew, with_gaps=[*unordered]) for _ in range(2)]
     for batch in entry.views.batches(imputer.rows(imputer.draws_for(spread))):
         data = scaled(fitted, batch)
         means, stds = imputer.values(data, spread)
@@ -66,11 +66,11 @@ def filled(imputer: Imputer, entry: Entry, interval: float | None, scale: str) -
                 for end in results[1:]:
                     end[v] = categories.emptied(end[v], columns)
         for copy, values in zip(copies, results, strict=True):
-            for v in copy.entry.anew:
+            for v in copy.anew:
                 size = data.sizes[v] if data.sizes else None
                 observed = fitted[v].scaler.transformed(batch.x[v].double(), size).numpy()
                 values[v] = np.where(batch.seen(v).numpy(), observed, values[v])
-            copy.add(values)
+            copy.add(batch, values)
     objects = [copy.filled() for copy in copies]
     return Interval(*objects) if spread else objects[0]
 
