@@ -16,6 +16,8 @@ import vedute
 from vedute.data.views import Views
 from vedute.methods import blend
 from vedute.methods.blend import Moments
+from vedute.methods.fills.engine.components import narrowed
+from vedute.methods.fills.engine.wide_table import Table
 
 Blend = METHODS["blend"]
 
@@ -200,7 +202,7 @@ def test_regressions_start_from_what_the_first_expert_infers():
     first, kernel = model.experts_["mvp"], model.experts_["kernel_fill"]
     assert kernel.warm_start is first
     data = model.learner.scaled(x)
-    small_table = kernel._narrow(kernel._table(data))
+    small_table = narrowed(Table.of_views(data, kernel.scalers), kernel.bases_)
     started, seen = kernel._initialized(small_table), small_table.seen()
     assert_allclose(started[seen], small_table.x[seen])
     parts = []

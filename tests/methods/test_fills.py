@@ -380,7 +380,7 @@ def test_conditional_means_and_covariances_are_those_of_each_row():
     S, mask = root @ root.T, rng.random((20, 2)) < 0.6
     table = Table(np.zeros((20, 5)), mask, None, (2, 3))
     table = Table(np.where(table.spread(mask), rng.normal(size=(20, 5)), 0.0), mask, None, (2, 3))
-    x, left = conditional(table, S, 0.1)
+    x, left = conditional(table, S, 0.1, spread=True)
     slow = np.zeros((5, 5))
     for i, o in enumerate(table.spread(mask)):
         B = np.linalg.inv(S[np.ix_(o, o)] + 0.1 * np.eye(o.sum())) @ S[np.ix_(o, ~o)]

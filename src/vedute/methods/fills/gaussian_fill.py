@@ -16,17 +16,17 @@ cost of a step.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator
-from scipy.linalg import cho_solve, lapack
+from scipy.linalg import lapack
 from threadpoolctl import threadpool_limits
 
 from vedute.estimators.method import Array
 from vedute.estimators.settings import Choice, estimator, setting
 from vedute.methods.fills.engine.components import MOST_AXES, ComponentsFill
-from vedute.methods.fills.engine.softimpute import factored
+from vedute.methods.fills.engine.softimpute import factored, solved
 from vedute.methods.fills.engine.wide_table import Table
 
 NOISES = (3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003)  # relative to the average variance
@@ -57,11 +57,10 @@ class GaussianFill(ComponentsFill):
 
     def _learn_components(self, small: Table, rng: Generator) -> None:
         unit = float((small.x**2).sum() / small.spread(small.mask).sum()) or 1.0
-        if "noise" not in self.choice_:
-            with threadpool_limits(1, "blas"):  # steps are too small for threads
+        with threadpool_limits(1, "blas"):  # steps are too small for threads
+            if "noise" not in self.choice_:
                 self.choice_["noise"] = self._best_noise(small, unit)
-        self.noise_ = self.choice_["noise"] * unit
-        with threadpool_limits(1, "blas"):
+            self.noise_ = self.choice_["noise"] * unit
             self.covariance_ = em(small, self._moments(small), self.noise_, self.n_steps)
 
     def _moments(self, small: Table) -> Array:
@@ -74,74 +73,64 @@ class GaussianFill(ComponentsFill):
         if hidden is None:
             return NOISES[-1]
         where, part = small.spread(hidden), small.only(~hidden)
-        S, best = self._moments(part), (np.inf, NOISES[0])
+        S, best, least = self._moments(part), NOISES[0], np.inf
         for noise in NOISES:
             S = em(part, S, noise * unit, SEARCH_STEPS)
-            off = (completed(part, S, noise * unit) - small.x)[where]
-            if off @ off > best[0]:
+            off = (conditional(part, S, noise * unit)[0] - small.x)[where]
+            if off @ off > least:
                 break
-            best = float(off @ off), noise
-        return best[1]
+            best, least = noise, off @ off
+        return best
 
     def _complete(self, small: Table) -> Array:
-        return completed(small, self.covariance_, self.noise_)
+        return conditional(small, self.covariance_, self.noise_)[0]
 
     def _covariance(self, small: Table, v: int) -> Array:
         (pattern, _), *_ = small.groups
         o, S, at = np.repeat(pattern, small.widths), self.covariance_, small.places[v]
-        covariance: Array = S[at, at] - S[at, o] @ slopes(S[np.ix_(o, o)], S[o, at], self.noise_)
+        covariance: Array = S[at, at] - S[at, o] @ solved(S[np.ix_(o, o)], S[o, at], self.noise_)
         return covariance
 
 
 def em(small: Table, S: Array, noise: float, steps: int) -> Array:
     """Run EM for the covariance from S (k, k)."""
     for _ in range(steps):
-        x, left = conditional(small, S, noise)
+        x, left = conditional(small, S, noise, spread=True)
         S = (x.T @ x + left) / len(x)
     return S
 
 
-def conditional(small: Table, S: Array, noise: float) -> tuple[Array, Array]:
-    """Complete rows by conditional means (n, k); sum their conditional covariances (k, k).
+def conditional(small: Table, S: Array, noise: float, spread: bool = False) -> tuple[Array, Array]:
+    """Complete rows by conditional means (n, k); sum their conditional covariances (k, k), if
+    `spread`, else zero.
 
     With P = (S + noise I)^-1, equivalently c_m = -P_mm^-1 P_mo c_o with covariance P_mm^-1 - noise
     I, which is cheaper if less is missing than observed.
     """
-    x, left, P = small.x.copy(), np.zeros_like(S), None
+    x, left = small.x.copy(), np.zeros_like(S)
+    P: Any = None
     for pattern, rows in small.groups:
         o = np.repeat(pattern, small.widths)
-        m, seen = ~o, small.x[np.ix_(rows, o)]
+        m, at = ~o, np.ix_(rows, ~o)
+        seen, few = small.x[np.ix_(rows, o)], m.sum() < o.sum()
         if not m.any():
             continue
-        if m.sum() < o.sum():
-            P = inverse(S, noise) if P is None else P
+        if few and P is None:
+            P = inverse(S, noise)
+        if few and spread:
             inner = inverse(P[np.ix_(m, m)])
-            x[np.ix_(rows, m)] = -seen @ P[np.ix_(o, m)] @ inner
+            x[at] = -seen @ P[np.ix_(o, m)] @ inner
             inner[np.diag_indices_from(inner)] -= noise
+            left[np.ix_(m, m)] += len(rows) * inner
+        elif few:
+            x[at] = -solved(P[np.ix_(m, m)], P[np.ix_(m, o)] @ seen.T, 0.0).T
+        elif spread:
+            B = solved(S[np.ix_(o, o)], S[np.ix_(o, m)], noise)
+            x[at] = seen @ B
+            left[np.ix_(m, m)] += len(rows) * (S[np.ix_(m, m)] - S[np.ix_(m, o)] @ B)
         else:
-            B = slopes(S[np.ix_(o, o)], S[np.ix_(o, m)], noise)
-            x[np.ix_(rows, m)] = seen @ B
-            inner = S[np.ix_(m, m)] - S[np.ix_(m, o)] @ B
-        left[np.ix_(m, m)] += len(rows) * inner
+            x[at] = (S[np.ix_(m, o)] @ solved(S[np.ix_(o, o)], seen.T, noise)).T
     return x, left
-
-
-def completed(small: Table, S: Array, noise: float) -> Array:
-    """Complete rows as `conditional` does, without covariances."""
-    x: Array = small.x.copy()
-    P: Array | None = None
-    for pattern, rows in small.groups:
-        o = np.repeat(pattern, small.widths)
-        m, seen = ~o, small.x[np.ix_(rows, o)].T
-        if not m.any():
-            continue
-        if m.sum() < o.sum():
-            P = inverse(S, noise) if P is None else P
-            predicted = -slopes(P[np.ix_(m, m)], P[np.ix_(m, o)] @ seen, 0.0)
-        else:
-            predicted = S[np.ix_(m, o)] @ slopes(S[np.ix_(o, o)], seen, noise)
-        x[np.ix_(rows, m)] = predicted.T
-    return x
 
 
 def inverse(S: Array, noise: float = 0.0) -> Array:
@@ -149,11 +138,3 @@ def inverse(S: Array, noise: float = 0.0) -> Array:
     factor = factored(S + noise * np.eye(len(S)), lower=True)[0]
     lower: Array = np.tril(lapack.dpotri(factor, lower=1)[0])
     return lower + np.tril(lower, -1).T
-
-
-def slopes(S: Array, right: Array, noise: float) -> Array:
-    """Solve (S + noise I) b = right."""
-    if not len(S):
-        return right
-    factor = factored(S + noise * np.eye(len(S)))
-    return np.asarray(cho_solve(factor, right, check_finite=False))

@@ -68,7 +68,7 @@ class KernelFill(ChainedFill):
     def learn(self, data: Views, held: HoldOut | None, context: FitContext) -> None:
         self.columns_: Columns = {}
         super().learn(data, held, context)
-        table = self._table(data)
+        table = Table.of_views(data, self.scalers)
         if table.holes is not None:
             rng = np.random.default_rng(self.seed_)
             with threadpool_limits(1, "blas"):
@@ -82,32 +82,30 @@ class KernelFill(ChainedFill):
         return fill_columns(columns, x, table.holes)
 
     def _settings(self, A: Array, Y: Array) -> dict[str, float]:
-        one = np.zeros((len(A), len(A)))
-        gamma, ridge = chosen_kernel(squareform(pdist(A, "sqeuclidean")) if len(A) > 1 else one, Y)
+        squared = squareform(pdist(A, "sqeuclidean")) if len(A) > 1 else np.zeros((len(A), len(A)))
+        gamma, ridge = chosen_kernel(squared, Y)
         return {"gamma": gamma, "ridge": ridge}
 
     def _regress(
         self, A: Array, Y: Array, settings: dict[str, float], rng: Generator
     ) -> tuple[Regression, Array]:
-        gamma, ridge = settings["gamma"], settings["ridge"]
+        gamma, ridge, rows = settings["gamma"], settings["ridge"], A
         if len(A) <= EXACT:
             weights, alone = dual(kernel(A, A, gamma), Y, ridge)
-            return _regression(A, weights, gamma), alone
-        M = A[np.sort(rng.permutation(len(A))[:LANDMARKS])]
-        inner = kernel(M, M, gamma) + JITTER * np.eye(len(M))
-        weights, alone = primal(kernel(A, M, gamma), inner, Y, ridge)
-        return _regression(M, weights, gamma), alone
+        else:
+            rows = A[np.sort(rng.permutation(len(A))[:LANDMARKS])]
+            inner = kernel(rows, rows, gamma) + JITTER * np.eye(len(rows))
+            weights, alone = primal(kernel(A, rows, gamma), inner, Y, ridge)
+        rows, weights = np.asarray(rows, np.float32, "C"), np.asarray(weights, np.float32, "C")
+        return {"rows": rows, "weights": weights, "gamma": gamma}, alone
 
     def _predict(self, regression: Regression, A: Array) -> Array:
-        rows, weights = (regression[k].astype(np.float64) for k in ("rows", "weights"))
-        gamma, size = regression["gamma"], max(1, KERNEL_NUMBERS // max(len(rows), 1))
-        return np.vstack([kernel(A[part], rows, gamma) @ weights for part in slices(len(A), size)])
-
-
-def _regression(rows: Array, weights: Array, gamma: float) -> Regression:
-    """A regression in single precision, which halves the size of a saved model."""
-    small = {"rows": rows, "weights": weights}
-    return {k: np.ascontiguousarray(a, np.float32) for k, a in small.items()} | {"gamma": gamma}
+        rows = regression["rows"].astype(np.float64)
+        weights = regression["weights"].astype(np.float64)
+        predicted = np.empty((len(A), weights.shape[1]))
+        for part in slices(len(A), max(1, KERNEL_NUMBERS // max(len(rows), 1))):
+            predicted[part] = kernel(A[part], rows, regression["gamma"]) @ weights
+        return predicted
 
 
 def kernel(A: Array, B: Array, gamma: float) -> Array:

@@ -76,18 +76,19 @@ class KNNFill(Estimator):
         donors = [Part(*p) for p in zip(self.donors_, self.donors_seen_, strict=True)]
         parts = wide_table.parts(data, self.scalers)
         filled = [p.x.copy() for p in parts]
-        holed = [p.holed or q.holed for p, q in zip(parts, donors, strict=True)]
+        pairs = zip(parts, donors, strict=True)
+        holed = [max(p.seen.shape[1], q.seen.shape[1]) > 1 for p, q in pairs]
         lacking = np.flatnonzero(~np.hstack([p.seen.all(1, keepdims=True) for p in parts]).all(1))
         searches: Iterable[tuple[Array, Array | slice]] = [(lacking, slice(None))]
         if self.cells_ and len(lacking):
-            table = Table.of([Part(p.x[lacking], p.seen[lacking]) for p in parts])
+            table = Table.of(rows_of(parts, lacking))
             searches = ((lacking[rows], near) for rows, near in search_cells(self.cells_, table))
         for rows, near in searches:  # rows, and the donors to compare them with
-            among = [Part(d.x[near], d.seen[near]) for d in donors]
+            among = rows_of(donors, near)
             side = Side.of(among, holed, query=False)
             for part in slices(len(rows), max(1, DISTANCES // len(among[0].x))):
                 subset = rows[part]
-                queries = [Part(p.x[subset], p.seen[subset]) for p in parts]
+                queries = rows_of(parts, subset)
                 distance = distances(Side.of(queries, holed, query=True), side)
                 for x, query, donor in zip(filled, queries, among, strict=True):
                     incomplete, has = ~query.seen.all(1), donor.seen.any(1)
@@ -95,6 +96,11 @@ class KNNFill(Estimator):
                     means, at = averages(*nearest, self.n_neighbors_), subset[incomplete]
                     x[at] = np.where(query.seen[incomplete], x[at], means)
         return np.hstack(filled)
+
+
+def rows_of(parts: Sequence[Part], rows: Array | slice) -> list[Part]:
+    """Select rows of all views."""
+    return [Part(p.x[rows], p.seen[rows]) for p in parts]
 
 
 class Side(NamedTuple):
@@ -112,13 +118,13 @@ class Side(NamedTuple):
 
     @classmethod
     def of(cls, parts: Sequence[Part], holed: Sequence[bool], query: bool) -> Side:
-        seen, square, size = [], [], []
+        values, seen, square, size = [], [], [], []
         for (x, observed), fine in zip(parts, holed, strict=True):
             power = x.astype(np.float64) ** 2
+            values.append(-2.0 * x if query else x)
             seen.append(np.broadcast_to(observed, x.shape) if fine else observed)
             square.append(power if fine else power.sum(1, keepdims=True))
             size.append(np.full(seen[-1].shape[1], x.shape[1] / seen[-1].shape[1]))
-        values = [-2.0 * p.x if query else p.x for p in parts]
         matrix = [*values, *square, *seen] if query else [*values, *seen, *square]
         wide, observed = (np.hstack(part, dtype=np.float64) for part in (matrix, seen))
         return cls(wide, observed, np.concatenate(size))
@@ -171,11 +177,9 @@ def averages(distance: Array, x: Array, seen: Array, k: int) -> Array:
 
 def learn_cells(table: Table, rng: Generator) -> Cells:
     """Fit the matrix of low rank, choose landmarks (c, r), and assign a cell to each row, (n,)."""
-    subset = np.sort(rng.permutation(len(table.x))[:CELL_SAMPLE])
-    part = table[subset]
+    part = table[np.sort(rng.permutation(len(table.x))[:CELL_SAMPLE])]
     with threadpool_limits(1, "blas"):
-        best = softimpute.chosen(part, CELL_RANK, rng)
-        V, threshold = softimpute.refit(part, best.V, best.threshold, rng)
+        V, threshold = softimpute.refit(part, *softimpute.chosen(part, CELL_RANK, rng), rng)
     cells = {"components": V, "threshold": np.array(threshold)}
     scores = _scores(cells, table)
     cells["landmarks"] = scores[np.sort(rng.permutation(len(scores))[:LANDMARKS])]

@@ -17,7 +17,6 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from numpy.random import Generator
 from threadpoolctl import threadpool_limits
 
 from vedute.data.holdout import HoldOut
@@ -27,7 +26,6 @@ from vedute.estimators.context import FitContext
 from vedute.estimators.method import Array
 from vedute.estimators.settings import Choice, estimator, setting
 from vedute.methods.fills.engine import softimpute, wide_table
-from vedute.methods.fills.engine.softimpute import Best
 from vedute.methods.fills.engine.wide_table import Table
 from vedute.nn import noise
 
@@ -53,13 +51,18 @@ class LowRankFill(Estimator):
 
     def learn(self, data: Views, held: HoldOut | None, context: FitContext) -> None:
         rng = np.random.default_rng(noise.seed())
-        table = self._table(data)
+        table = Table.of_views(data, self.scalers)
         with threadpool_limits(1, "blas"):  # steps are too small for several threads
             if context.number == 1:
-                best = self._chosen(table, held, context, rng)
-                self.choice_ = {"rank": best.V.shape[1], "threshold": best.threshold}
-                self.threshold_ = best.threshold * softimpute.largest(table, rng)
-                self.components_ = best.V
+                if held is None:
+                    best = softimpute.chosen(table, self.max_rank, rng, context.groups)
+                else:
+                    truth = Table.of_views(held.truth, self.scalers).only(held.hidden.numpy())
+                    rows = held.truth.index.numpy()
+                    best = softimpute.search(table, rows, truth, self.max_rank, rng)
+                self.components_, threshold = best
+                self.choice_ = {"rank": self.components_.shape[1], "threshold": threshold}
+                self.threshold_ = threshold * softimpute.largest(table, rng)
             if held is None:
                 start = self.components_, self.choice_["threshold"], rng
                 self.components_, self.threshold_ = softimpute.refit(table, *start)
@@ -74,17 +77,5 @@ class LowRankFill(Estimator):
         return wide_table.values(table, self.scalers, draws)
 
     def _scores(self, data: Views) -> Array:
-        return softimpute.project(self._table(data), self.components_, self.threshold_)
-
-    def _table(self, data: Views) -> Table:
-        return Table.of_views(data, self.scalers)
-
-    def _chosen(
-        self, table: Table, held: HoldOut | None, context: FitContext, rng: Generator
-    ) -> Best:
-        """The fit that is best on the held-out views; without any, on hidden ones of the table."""
-        if held is None:
-            return softimpute.chosen(table, self.max_rank, rng, context.groups)
-        where = held.hidden.numpy(), held.truth.index.numpy()
-        hidden = softimpute.hidden_in(self._table(held.truth), *where)
-        return softimpute.search(table, hidden, self.max_rank, rng)
+        table = Table.of_views(data, self.scalers)
+        return softimpute.project(table, self.components_, self.threshold_)

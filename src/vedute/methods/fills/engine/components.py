@@ -88,58 +88,55 @@ class ComponentsFill(Estimator):
         """The largest number of components of a view."""
         return MOST_AXES
 
-    @property
-    def sparse(self) -> bool:
-        """Whether a view is sparse, so that its rows are wide: its basis is in single precision."""
-        return any(W.dtype == np.float32 for W in self.bases_)
-
     def table_numbers(self) -> int:
-        return COPIES * self.n_features_in_ if self.sparse else 1
+        sparse = np.float32 in [W.dtype for W in self.bases_]  # a view, so that rows are wide
+        return COPIES * self.n_features_in_ if sparse else 1
 
     def learn(self, data: Views, held: HoldOut | None, context: FitContext) -> None:
         rng = np.random.default_rng(noise.seed())
-        table = self._table(data)
+        table = Table.of_views(data, self.scalers)
         with threadpool_limits(1, "blas"):  # steps are too small for several threads
             if context.number == 1:
-                best = softimpute.chosen(table, RANK, rng)
-                self.components_ = best.V
-                self.choice_: dict[str, Any] = {"threshold": best.threshold}
+                self.components_, threshold = softimpute.chosen(table, RANK, rng)
+                self.choice_: dict[str, Any] = {"threshold": threshold}
             start = self.components_, self.choice_["threshold"], rng
             self.components_, self.threshold_ = softimpute.refit(table, *start)
-        whole = without_holes(table, self.components_, self.threshold_)
+        whole = self._without_holes(table)
         self.bases_ = bases(whole, rng, self._most(table.mask, table.widths))
-        self._learn_whole(whole, rng)
-        for _ in range(0 if table.holes is None else ROUNDS - 1):
-            inferred = np.where(table.spread(table.mask), self._values(table), 0.0)
-            self._learn_whole(replace(whole, x=inferred), rng)
-
-    def _learn_whole(self, table: Table, rng: Generator) -> None:
-        """Learn from a table without holes."""
-        small = narrowed(table, self.bases_)
-        self.noises_ = noises(table, small)
-        self._learn_components(small, rng)
+        for k in range(1 if table.holes is None else ROUNDS):
+            if k > 0:
+                inferred = np.where(table.spread(table.mask), self._values(table), 0.0)
+                whole = replace(whole, x=inferred)
+            small = narrowed(whole, self.bases_)
+            self.noises_: list[float] = []
+            for v, width in enumerate(whole.widths):
+                power, kept = whole.power(v), small.power(v)
+                count = max(int(whole.mask[:, v].sum()), 1) * width
+                self.noises_.append(max(power - kept, LEAST_NOISE * power) / count or 1.0)
+            self._learn_components(small, rng)
 
     def embed(self, data: Views) -> Array:
-        return self._completed(self._table(data)).astype(np.float32)
+        return self._completed(Table.of_views(data, self.scalers)).astype(np.float32)
 
     def decode(self, data: Views, draws: int = 0) -> list[Array]:
-        table = self._table(data)
-        return wide_table.values(self._values(table), self.scalers, draws)
+        table = self._values(Table.of_views(data, self.scalers))
+        return wide_table.values(table, self.scalers, draws)
 
     def _values(self, table: Table) -> Array:
         """The table (n, p) with missing values inferred."""
-        x = widened(self._narrow(table), self._completed(table), self.bases_)
+        x = widened(self._completed(table), self.bases_)
         return np.where(table.seen(), table.dense().x, x)
 
     def _completed(self, table: Table) -> Array:
         """Components (n, k) of every view of every row."""
-        small = self._narrow(table)
+        small = narrowed(self._without_holes(table), self.bases_)
         x = self._complete(small)
         if table.holes is None:
             return x
+        others = np.arange(len(small.widths))
         for v, (at, columns) in enumerate(zip(table.places, small.places, strict=True)):
             holed, W = np.flatnonzero(table.holes[:, at].any(1)), self.bases_[v]
-            part, seen = small.without(v, holed), table.seen()[holed, at]
+            part, seen = small[holed].only(others != v), table.seen()[holed, at]
             components = self._complete(part)[:, columns]
             for _, rows in part.groups:
                 covariance = self._covariance(part[rows], v)
@@ -151,16 +148,19 @@ class ComponentsFill(Estimator):
 
     def _initialized(self, small: Table) -> Array:
         """Components with missing ones filled by the matrix of low rank."""
-        edges = np.cumsum([len(W) for W in self.bases_])[:-1]
-        wide = zip(np.split(self.components_, edges), self.bases_, strict=True)
-        narrow = np.vstack([W.T @ part.astype(W.dtype) for part, W in wide])
-        return filled(small, narrow, self.threshold_)
+        narrow, start = [], 0
+        for W in self.bases_:
+            part = self.components_[start : start + len(W)]
+            narrow.append(W.T @ part.astype(W.dtype))
+            start += len(W)
+        return filled(small, np.vstack(narrow), self.threshold_)
 
-    def _narrow(self, table: Table) -> Table:
-        return narrowed(without_holes(table, self.components_, self.threshold_), self.bases_)
-
-    def _table(self, data: Views) -> Table:
-        return Table.of_views(data, self.scalers)
+    def _without_holes(self, table: Table) -> Table:
+        """The table with holes filled by the matrix of low rank; missing views stay missing."""
+        if table.holes is None:
+            return table
+        x = filled(table, self.components_, self.threshold_)
+        return replace(table, x=np.where(table.spread(table.mask), x, 0.0), holes=None)
 
 
 @estimator
@@ -203,11 +203,14 @@ class ChainedFill(WarmStart, ComponentsFill):
 
     def _learn_components(self, small: Table, rng: Generator) -> None:
         """Fit all rounds; x[v] holds rows that have v and another view, filled without v."""
-        able, most = small.mask.sum(1) > 1, self.most_rows
-        rows = [np.flatnonzero(able & has) for has in small.mask.T]
-        rows = [np.sort(rng.permutation(a)[: int(most)]) if len(a) > most else a for a in rows]
-        parts = [small.without(v, subset) for v, subset in enumerate(rows)]
-        x = [self._initialized(part) for part in parts]
+        rows, parts, x = [], [], []
+        for v, has in enumerate(small.mask.T):
+            able = np.flatnonzero((small.mask.sum(1) > 1) & has)
+            if len(able) > self.most_rows:
+                able = np.sort(rng.permutation(able)[: int(self.most_rows)])
+            rows.append(able)
+            parts.append(small[able].only(np.arange(len(small.widths)) != v))
+            x.append(self._initialized(parts[v]))
         self.regressions_: list[list[Regression]] = []
         chosen: list[dict[str, float]] = self.choice_.setdefault("views", [])
         with progress.counted(self.n_rounds * len(small.widths), "regression"):
@@ -235,29 +238,26 @@ class ChainedFill(WarmStart, ComponentsFill):
             self.covariances_.append(e.T @ e if one else ledoit_wolf(e, assume_centered=True)[0])
 
     def _initialized(self, small: Table) -> Array:
+        """Components with missing ones as the warm start infers them, in batches beside a sparse
+        view; rows without any view stay at the mean."""
         if self.warm_start is None:
             return super()._initialized(small)
-        nonempty = np.flatnonzero(small.mask.any(1))  # rows without any view stay at the mean
-        part = small[nonempty]
         x: Array = np.zeros_like(small.x)
-        x[nonempty] = np.where(part.seen(), part.x, self._inferred(part))
-        return x
-
-    def _inferred(self, small: Table) -> Array:
-        """Components (n, k) as the warm start infers them, in batches beside a sparse view."""
-        assert self.warm_start is not None
-        imputer, parts = self.warm_start.learner.imputer(), []
-        names, count = tuple(view.name for view in self.views_), max(len(small.x), 1)
-        for rows in slices(count, self.learner.imputer().rows() if self.sparse else count):
-            part = small[rows]
-            wide = widened(part, part.x, self.bases_)
-            x = tuple(torch.from_numpy(a[0]) for a in wide_table.values(wide, self.scalers))
-            mask, index = torch.from_numpy(part.mask), torch.arange(len(part.x))
-            data = Views(x, mask, index, (None,) * len(x), names)
+        imputer, names = self.warm_start.learner.imputer(), tuple(v.name for v in self.views_)
+        nonempty, sparse = np.flatnonzero(small.mask.any(1)), self.table_numbers() > 1
+        size = self.learner.imputer().rows() if sparse else max(len(nonempty), 1)
+        for batch in slices(len(nonempty), size):
+            rows = nonempty[batch]
+            part, mask = small[rows], torch.from_numpy(small.mask[rows])
+            wide = wide_table.values(widened(part.x, self.bases_), self.scalers)
+            observed = tuple(torch.from_numpy(a[0]) for a in wide)
+            holes = (None,) * len(observed)
+            data = Views(observed, mask, torch.arange(len(rows)), holes, names)
             decoded = tuple(torch.from_numpy(a[0]) for a in imputer.decoded(data))
             whole = replace(data, x=decoded, mask=torch.ones_like(mask))
-            parts.append(narrowed(self._table(whole), self.bases_).x)
-        return np.vstack(parts)
+            inferred = narrowed(Table.of_views(whole, self.scalers), self.bases_)
+            x[rows] = np.where(part.seen(), part.x, inferred.x)
+        return x
 
     def _complete(self, small: Table) -> Array:
         x = self._initialized(small)
@@ -296,33 +296,18 @@ def bases(table: Table, rng: Generator, most: int = MOST_AXES) -> list[Array]:
 def narrowed(table: Table, bases: Sequence[Array]) -> Table:
     """Project the table (n, p) without holes onto components (n, k), zero where missing."""
     parts = [table.of_view(v).astype(W.dtype) @ W for v, W in enumerate(bases)]
-    x = np.hstack(parts, dtype=np.float64)
-    return Table(x, table.mask, None, tuple(W.shape[1] for W in bases))
+    widths = tuple(part.shape[1] for part in parts)
+    return Table(np.hstack(parts, dtype=np.float64), table.mask, None, widths)
 
 
-def widened(small: Table, x: Array, bases: Sequence[Array]) -> Array:
+def widened(x: Array, bases: Sequence[Array]) -> Array:
     """Map components x (n, k) of all views back to (n, p)."""
-    views = zip(small.places, bases, strict=True)
-    parts = [x[:, at].astype(W.dtype) @ W.T for at, W in views]
+    parts, start = [], 0
+    for W in bases:
+        end = start + W.shape[1]
+        parts.append(x[:, start:end].astype(W.dtype) @ W.T)
+        start = end
     return np.hstack(parts)
-
-
-def noises(table: Table, small: Table) -> list[float]:
-    """Residual variance per entry of each view, given its components."""
-    variances = []
-    for v, width in enumerate(table.widths):
-        whole, kept = _power(table, v), _power(small, v)
-        count = max(int(table.mask[:, v].sum()), 1) * width
-        variances.append(max(whole - kept, LEAST_NOISE * whole) / count or 1.0)
-    return variances
-
-
-def _power(table: Table, v: int) -> float:
-    """The sum of squares of view v."""
-    if table.compressed:
-        return float(table.of_view(v).power())
-    at = table.places[v]
-    return float((table.x[table.mask[:, v], at] ** 2).sum())
 
 
 def given_entries(
@@ -343,14 +328,6 @@ def filled(table: Table, V: Array, threshold: float) -> Array:
     """The table (n, p) with missing values filled by the matrix of low rank, U V'."""
     fitted = softimpute.project(table, V, threshold) @ V.T
     return np.where(table.seen(), table.x, fitted)
-
-
-def without_holes(table: Table, V: Array, threshold: float) -> Table:
-    """Fill holes by the matrix of low rank; missing views stay missing."""
-    if table.holes is None:
-        return table
-    observed = table.spread(table.mask)
-    return replace(table, x=np.where(observed, filled(table, V, threshold), 0.0), holes=None)
 
 
 def leave_one_out_errors(K: Array, Y: Array, ridges: Array) -> Array:

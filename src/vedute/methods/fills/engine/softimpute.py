@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -29,67 +29,51 @@ JITTERS = (0.0, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2)  # relative to the mean of
 HIDDEN_SHARE = 0.1  # share of entries hidden where views cannot be
 
 
-class Hidden(NamedTuple):
-    """Hidden values: rows (m,) of the table, their values (m, p), and a mask of hidden ones."""
+def search(
+    table: Table, rows: Array, truth: Table, max_rank: int, rng: Generator
+) -> tuple[Array, float]:
+    """V (p, r) and the threshold, relative to the largest singular value, whose fit to `table` is
+    best on `truth`, a table of what is hidden in these rows (m,) of it.
 
-    rows: Array
-    truth: Array
-    where: Array
-
-    def error(self, U: Array, V: Array) -> float:
-        deviation = np.where(self.where, U[self.rows] @ V.T - self.truth, 0.0)
-        return float(np.vdot(deviation, deviation))
-
-
-class HiddenViews(NamedTuple):
-    """Hidden views: rows (m,) of the table, and a table of the hidden views only."""
-
-    rows: Array
-    truth: Table
-
-    def error(self, U: Array, V: Array) -> float:
-        """|U V' - X|^2 = sum over hidden views v of u' V_v' V_v u - 2 u' V_v' x_v + |x_v|^2"""
-        U, mask = U[self.rows], self.truth.mask
-        fitted = np.einsum("iv,ia,vab,ib->", mask, U, _grams(self.truth, V), U, optimize=True)
-        return float(fitted - 2 * np.vdot(U, self.truth.x @ V) + self.truth.x.power())
-
-
-class Best(NamedTuple):
-    """A fit and its error on hidden values; threshold relative to the largest singular value."""
-
-    error: float
-    U: Array
-    V: Array
-    threshold: float
-
-
-def search(table: Table, hidden: Hidden | HiddenViews, max_rank: int, rng: Generator) -> Best:
-    """Search ranks 1, 2, 4, ... until two in a row bring no gain, and thresholds downwards in each,
-    until the hidden error rises.
-
-    Fits are warm-started; each rank starts just above the best threshold so far.
+    Ranks are 1, 2, 4, ... until two in a row bring no gain; in each, thresholds go down until the
+    hidden error rises. Fits are warm-started; each rank starts just above the best threshold so
+    far.
     """
-    top, most = largest(table, rng), min(max_rank, *table.x.shape)
-    n, p = table.x.shape
-    best = Best(np.inf, np.zeros((n, 0)), np.zeros((p, 0)), STEP**2)
-    rank, misses = 1, 0
+    (n, p), top = table.x.shape, largest(table, rng)
+    rank, most, misses = 1, min(max_rank, n, p), 0
+    U, V, threshold = np.zeros((n, 0)), np.zeros((p, 0)), STEP**2
+    best = np.inf, U, V, threshold
     while misses < 2:
-        candidate, (U, V) = Best(np.inf, *best[1:]), best[1:3]
-        threshold, gain = best.threshold / STEP, True
+        _, U, V, threshold = best
+        candidate = np.inf, U, V, threshold
+        threshold, gain = threshold / STEP, True
         while gain and threshold >= MIN_THRESHOLD:
             U, V = extend(table, U, V, threshold * top, rank, rng)
             U, V = learn(table, U, V, threshold * top, *SEARCH_SWEEPS)
-            error = hidden.error(U, V)
-            gain = error < (1 - MIN_GAIN) * candidate.error
-            if error < candidate.error:
-                candidate = Best(error, U, V, threshold)
+            error = _hidden_error(truth, U[rows], V)
+            gain = error < (1 - MIN_GAIN) * candidate[0]
+            if error < candidate[0]:
+                candidate = error, U, V, threshold
             threshold *= STEP
-        gain = candidate.error < (1 - MIN_GAIN) * best.error
+        gain = candidate[0] < (1 - MIN_GAIN) * best[0]
         best, misses = (candidate, 0) if gain else (best, misses + 1)
         if rank == most:
             break
         rank = min(2 * rank, most)
-    return best
+    return best[2], best[3]
+
+
+def _hidden_error(truth: Table, U: Array, V: Array) -> float:
+    """The squared error |U V' - X|^2 over what is observed in a table of hidden values.
+
+    If it is compressed, sum over hidden views v of u' V_v' V_v u - 2 u' V_v' x_v + |x_v|^2.
+    """
+    if truth.compressed:
+        grams = _grams(truth, V)
+        fitted = np.einsum("iv,ia,vab,ib->", truth.mask, U, grams, U, optimize=True)
+        return float(fitted - 2 * np.vdot(U, truth.x @ V) + truth.x.power())
+    deviation = np.where(truth.seen(), U @ V.T - truth.x, 0.0)
+    return float(np.vdot(deviation, deviation))
 
 
 def learn(
@@ -104,24 +88,64 @@ def learn(
         V = (x.T @ U.astype(x.dtype)).astype(np.float64)
         for v, at in enumerate(table.places):
             seen = U[table.mask[:, v]]
-            V[at] = _ridge(seen.T @ seen, V[at], threshold)
-        U, V = _balanced(_rows(table, x, V, threshold), V)
-        if _distance(before, (U, V)) <= tolerance * np.linalg.norm(np.linalg.norm(V, axis=0) ** 2):
+            V[at] = solved(seen.T @ seen, V[at].T, threshold).T
+        U, V = now = _balanced(project(table, V, threshold, x), V)
+        change = _inner(before, before) + _inner(now, now) - 2 * _inner(before, now)
+        size = np.linalg.norm(np.linalg.norm(V, axis=0) ** 2)  # of U V'
+        if np.sqrt(max(change, 0.0)) <= tolerance * size:
             break
     return U, V
 
 
-def project(table: Table, V: Array, threshold: float) -> Array:
-    """Scores (n, r) of each row, from its observed values."""
-    U = _rows(table, table.x, V, threshold)
-    if table.holes is None:
-        return U
-    grams, right = _grams(table, V), table.x @ V
-    for i in np.flatnonzero(table.holes.any(1)):
-        lost = V[table.holes[i]]
-        gram = grams[table.mask[i]].sum(0) - lost.T @ lost
-        U[i] = _ridge(gram, right[i], threshold)
+def _inner(a: tuple[Array, Array], b: tuple[Array, Array]) -> float:
+    """The inner product of U_a V_a' and U_b V_b', without forming either."""
+    return float(np.vdot(a[0].T @ b[0], a[1].T @ b[1]))
+
+
+def project(table: Table, V: Array, threshold: float, whole: Any = None) -> Array:
+    """Scores (n, r) of each row, by ridge regression of its observed values on V.
+
+    whole: the values (n, p) with holes filled, which then count as observed
+    """
+    x, grams = table.x if whole is None else whole, _grams(table, V)
+    right = (x @ V.astype(x.dtype)).astype(np.float64)
+    U: Array = np.empty_like(right)
+    for pattern, rows in table.groups:
+        U[rows] = solved(grams[pattern].sum(0), right[rows].T, threshold).T
+    if table.holes is not None and whole is None:
+        for i in np.flatnonzero(table.holes.any(1)):
+            lost = V[table.holes[i]]
+            U[i] = solved(grams[table.mask[i]].sum(0) - lost.T @ lost, right[i], threshold)
     return U
+
+
+def _grams(table: Table, V: Array) -> Array:
+    """The Gram matrix V_v' V_v of every view, (L, r, r)."""
+    return np.stack([V[at].T @ V[at] for at in table.places])
+
+
+def solved(S: Array, right: Array, ridge: float) -> Array:
+    """The solution b of (S + ridge I) b = right, for S symmetric and positive semidefinite."""
+    if not len(S):
+        return right
+    factor = factored(S + ridge * np.eye(len(S)))
+    return np.asarray(cho_solve(factor, right, check_finite=False))
+
+
+def factored(S: Array, lower: bool = False) -> tuple[Array, bool]:
+    """The Cholesky factor of S for `cho_solve`.
+
+    If rounding has made S indefinite, as with equal rows, the smallest sufficient jitter is added
+    to its diagonal.
+    """
+    for jitter in JITTERS:
+        try:
+            A = S + jitter * np.abs(S.diagonal()).mean() * np.eye(len(S)) if jitter else S
+            factor: tuple[Array, bool] = cho_factor(A, lower=lower, check_finite=False)
+            return factor
+        except np.linalg.LinAlgError:
+            continue
+    raise np.linalg.LinAlgError("a matrix that should be positive definite is not")
 
 
 def extend(
@@ -190,43 +214,6 @@ def _by_columns(f: Callable[[Array], Array], x: Array) -> Array:
     )
 
 
-def _grams(table: Table, V: Array) -> Array:
-    """The Gram matrix V_v' V_v of every view, (L, r, r)."""
-    return np.stack([V[at].T @ V[at] for at in table.places])
-
-
-def _rows(table: Table, x: Any, V: Array, threshold: float) -> Array:
-    """Ridge regression of each row of x on V, pattern by pattern; holes count as observed."""
-    grams = _grams(table, V)
-    U: Array = (x @ V.astype(x.dtype)).astype(np.float64)
-    for pattern, rows in table.groups:
-        U[rows] = _ridge(grams[pattern].sum(0), U[rows], threshold)
-    return U
-
-
-def _ridge(gram: Array, right: Array, threshold: float) -> Array:
-    """Solve (gram + threshold I) u = right for every row of `right` (..., r)."""
-    factor = factored(gram + threshold * np.eye(len(gram)))
-    solved: Array = cho_solve(factor, right.T, check_finite=False).T
-    return solved
-
-
-def factored(S: Array, lower: bool = False) -> tuple[Array, bool]:
-    """The Cholesky factor of S for `cho_solve`.
-
-    If rounding has made S indefinite, as with equal rows, the smallest sufficient jitter is added
-    to its diagonal.
-    """
-    for jitter in JITTERS:
-        try:
-            A = S + jitter * np.abs(S.diagonal()).mean() * np.eye(len(S)) if jitter else S
-            factor: tuple[Array, bool] = cho_factor(A, lower=lower, check_finite=False)
-            return factor
-        except np.linalg.LinAlgError:
-            continue
-    raise np.linalg.LinAlgError("a matrix that should be positive definite is not")
-
-
 def _balanced(U: Array, V: Array) -> tuple[Array, Array]:
     """Rewrite U V' with orthogonal columns of length sqrt(singular value) on both sides."""
     if not (U.any() and V.any()):
@@ -241,30 +228,22 @@ def _balanced(U: Array, V: Array) -> tuple[Array, Array]:
     return U @ (turn / root @ axes * size), V @ (turn * root @ axes / size)
 
 
-def _distance(a: tuple[Array, Array], b: tuple[Array, Array]) -> float:
-    """The norm |U_a V_a' - U_b V_b'|, without forming either product."""
-    square = sum(
-        sign * float(np.vdot(p[0].T @ q[0], p[1].T @ q[1]))
-        for sign, p, q in ((1, a, a), (1, b, b), (-2, a, b))
-    )
-    return float(np.sqrt(max(square, 0.0)))
-
-
-def chosen(table: Table, max_rank: int, rng: Generator, groups: Tensor | None = None) -> Best:
-    """The fit whose rank and threshold are best on hidden views, or entries, of the table."""
+def chosen(
+    table: Table, max_rank: int, rng: Generator, groups: Tensor | None = None
+) -> tuple[Array, float]:
+    """V and the threshold that are best on hidden views, or entries, of the table; see `search`."""
     hidden = table.chosen_to_hide(groups)
-    if hidden is None:
-        return search(*hide_entries(table, rng), max_rank, rng)
-    rows = np.flatnonzero(hidden.any(1))
-    truth = hidden_in(table[rows], hidden[rows], rows)
-    return search(table.only(~hidden), truth, max_rank, rng)
-
-
-def hidden_in(truth: Table, hidden: Array, rows: Array) -> Hidden | HiddenViews:
-    """The hidden views (m, L) of a table of these rows (m,) of another one."""
-    if truth.compressed:
-        return HiddenViews(rows, truth.only(hidden))
-    return Hidden(rows, truth.x, truth.spread(hidden) & truth.seen())
+    if hidden is not None:
+        rows = np.flatnonzero(hidden.any(1))
+        truth = table[rows].only(hidden[rows])
+        return search(table.only(~hidden), rows, truth, max_rank, rng)
+    table, seen = table.dense(), table.seen()
+    hidden = seen & (rng.random(seen.shape) < HIDDEN_SHARE)
+    hidden[(seen == hidden).all(1)] = False  # never all of a row or a column
+    hidden[:, (seen == hidden).all(0)] = False
+    holes = table.spread(table.mask) & (hidden | ~seen)
+    part = replace(table, x=np.where(hidden, 0.0, table.x), holes=holes)
+    return search(part, np.arange(len(seen)), replace(table, holes=~hidden), max_rank, rng)
 
 
 def refit(table: Table, V: Array, relative: float, rng: Generator) -> tuple[Array, float]:
@@ -272,14 +251,3 @@ def refit(table: Table, V: Array, relative: float, rng: Generator) -> tuple[Arra
     threshold = relative * largest(table, rng)
     U = project(table, V, threshold)
     return learn(table, U, V, threshold, *FINAL_SWEEPS)[1], threshold
-
-
-def hide_entries(table: Table, rng: Generator) -> tuple[Table, Hidden]:
-    """Hide random observed entries, never all of a row or a column; return the table and them."""
-    table, seen = table.dense(), table.seen()
-    hidden = seen & (rng.random(seen.shape) < HIDDEN_SHARE)
-    hidden[(seen == hidden).all(1)] = False
-    hidden[:, (seen == hidden).all(0)] = False
-    holes = hidden if table.holes is None else table.holes | hidden
-    part = replace(table, x=np.where(hidden, 0.0, table.x), holes=holes)
-    return part, Hidden(np.arange(len(seen)), table.x, hidden)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise, starmap
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,18 +27,10 @@ Array = NDArray[Any]
 
 
 class Part(NamedTuple):
-    """One view in the table.
+    """One view in the table."""
 
-    x     (n, width) float32, zero where missing
-    seen  (n, 1) bool, or (n, width) where the view has holes
-    """
-
-    x: Array
-    seen: Array
-
-    @property
-    def holed(self) -> bool:
-        return self.seen.shape != (len(self.x), 1)
+    x: Array  # (n, width) float32, zero where missing
+    seen: Array  # (n, 1) bool, or (n, width) where the view has holes
 
 
 def parts(data: Views, scalers: Sequence[Scaler]) -> list[Part]:
@@ -66,32 +59,35 @@ class Table:
 
     @classmethod
     def of(cls, parts: Sequence[Part]) -> Table:
-        mask = np.stack([p.seen.any(1) for p in parts], axis=1)
-        x = np.hstack([p.x for p in parts], dtype=np.float64)
-        table = cls(x, mask, None, tuple(p.x.shape[1] for p in parts))
-        if not any(p.holed for p in parts):
+        x, mask, widths, holed = [], [], [], False
+        for view, seen in parts:
+            x.append(view)
+            mask.append(seen.any(1))
+            widths.append(view.shape[1])
+            holed |= seen.shape[1] > 1
+        table = cls(np.hstack(x, dtype=np.float64), np.stack(mask, axis=1), None, tuple(widths))
+        if not holed:
             return table
-        seen = np.hstack([np.broadcast_to(p.seen, p.x.shape) for p in parts])
-        return replace(table, holes=table.spread(mask) & ~seen)
+        seen = np.hstack([np.broadcast_to(seen, view.shape) for view, seen in parts])
+        return replace(table, holes=table.spread(table.mask) & ~seen)
 
     @classmethod
     def of_views(cls, data: Views, scalers: Sequence[Scaler]) -> Table:
         """The table of `data`; by products where a view is large and sparse, and none has holes,
         which need arrays."""
-        sparse = [
-            is_sparse(x) and bool(m.any()) for x, m in zip(data.parts, data.mask.T, strict=True)
-        ]
-        if not any(sparse) or any(holes is not None for holes in data.hole_parts):
+        sparse = any(is_sparse(x) and m.any() for x, m in zip(data.parts, data.mask.T, strict=True))
+        if not sparse or any(holes is not None for holes in data.hole_parts):
             return cls.of(parts(data, scalers))
         data = data.floating()
-        x = [x if is_sparse(x) else x[:].flatten(1) for x in data.parts]
-        zeros = [
-            scaler.zeros if is_sparse(x) else np.zeros(scaler.mean.size, np.float32)
-            for x, scaler in zip(data.parts, scalers, strict=True)
-        ]
-        shift = np.concatenate([scaler.mean.ravel() for scaler in scalers])
-        factor = np.concatenate([np.full(s.mean.size, _weight(s)) for s in scalers])
-        table = Compressed.of(x, zeros, data.mask).affine(shift, factor)
+        x, zeros, shift, factor = [], [], [], []
+        for part, scaler in zip(data.parts, scalers, strict=True):
+            thin, mean = is_sparse(part), scaler.mean.ravel()
+            x.append(part if thin else part[:].flatten(1))
+            zeros.append(scaler.zeros if thin else np.zeros(mean.size, np.float32))
+            shift.append(mean)
+            factor.append(np.full(mean.size, _weight(scaler)))
+        table = Compressed.of(x, zeros, data.mask)
+        table = table.affine(np.concatenate(shift), np.concatenate(factor))
         return cls(table, table.mask, None, table.widths)
 
     @property
@@ -108,6 +104,12 @@ class Table:
     def of_view(self, v: int) -> Any:
         """x of view v, (n, width_v)."""
         return self.x.view(v) if self.compressed else self.x[:, self.places[v]]
+
+    def power(self, v: int) -> float:
+        """The sum of squares of view v."""
+        if self.compressed:
+            return float(self.x.view(v).power())
+        return float((self.x[self.mask[:, v], self.places[v]] ** 2).sum())
 
     def spread(self, flags: Array) -> Array:
         """Repeat flags of views (n, L) for their features, (n, p)."""
@@ -126,10 +128,6 @@ class Table:
         holes = None if self.holes is None else self.holes & observed
         return replace(self, x=np.where(observed, self.x, 0.0), mask=mask, holes=holes)
 
-    def without(self, v: int, rows: Array) -> Table:
-        """Rows with view v missing."""
-        return self[rows].only(np.arange(len(self.widths)) != v)
-
     def chosen_to_hide(self, groups: torch.Tensor | None = None) -> Array | None:
         """A tenth of the observed views to hide, (n, L); None if none can be."""
         holes = None if self.holes is None else torch.from_numpy(self.holes)
@@ -146,17 +144,18 @@ class Table:
     @cached_property
     def places(self) -> list[slice]:
         """The columns of each view."""
-        ends = np.cumsum(self.widths).tolist()
-        return [slice(end - width, end) for end, width in zip(ends, self.widths, strict=True)]
+        return [*starmap(slice, pairwise(np.cumsum([0, *self.widths]).tolist()))]
 
 
 def values(table: Array, scalers: Sequence[Scaler], draws: int = 0) -> list[Array]:
     """The table (n, p) -> L arrays (draws or 1, n, *shape_v) in scaled units."""
-    out, edges = [], np.cumsum([s.mean.size for s in scalers])[:-1]
-    for x, scaler in zip(np.split(table, edges, axis=1), scalers, strict=True):
-        flat = x / _weight(scaler) + scaler.mean.ravel()
-        view = flat.astype(np.float32).reshape(1, len(x), *scaler.mean.shape)
+    out, start = [], 0
+    for scaler in scalers:
+        mean, end = scaler.mean, start + scaler.mean.size
+        flat = table[:, start:end] / _weight(scaler) + mean.ravel()
+        view = flat.astype(np.float32).reshape(1, len(table), *mean.shape)
         out.append(view if draws < 2 else np.broadcast_to(view, (draws, *view.shape[1:])))
+        start = end
     return out
 
 
