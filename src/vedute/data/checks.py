@@ -55,41 +55,54 @@ def read(
     views = named(X, columns, like)
     n, index = _rows(views, aligned)
     fitted = {s.name: s for s in like or ()}
-    arrays, specs = [], []
+    arrays, specs, missing, present = [], [], [], []
     for name in fitted or views:
         row_ids = getattr(views[name], "index", None) if aligned else index
         with noted():
             array, spec = _array(name, views[name], n, row_ids, fitted.get(name))
             arrays.append(array)
             specs.append(spec)
+            missing.append(_count(array, np.isnan))
+            known = missing[-1] < prod(array.shape[1:])
+            present.append(known & (views[name] is not None))
     if not arrays:
         raise EnoughError
     ids = None if index is None else np.asarray(index)
-    missing = [None if sparse.issparse(a) or a.dtype.kind != "f" else np.isnan(a) for a in arrays]
-    present = [
-        _present(a, e) & (views[s.name] is not None)
-        for a, e, s in zip(arrays, missing, specs, strict=True)
-    ]
     seen = observed(np.stack(present, axis=1), mask, [s.name for s in specs], ids)
-    holes = list[Bools | None]()
-    for v, (a, e, spec) in enumerate(zip(arrays, missing, specs, strict=True)):
+    holes = list[Bools | None]([None] * len(arrays))
+    for v, (a, known) in enumerate(zip(arrays, seen.T, strict=True)):
+        infinite = known & (_count(a, np.isinf) > 0)
         with noted(part=False):
-            _check_finite(a, seen[:, v], spec.name, ids)
-        inside = None if e is None else e & by_row(seen[:, v], e)
-        holes.append(inside if inside is not None and inside.any() else None)
-        arrays[v] = _zeroed(a, seen[:, v], holes[v])
+            if infinite.any():
+                where = rows((np.arange(n) if ids is None else ids)[infinite])
+                raise ValueError(
+                    f"view {specs[v].name!r}: {where} infinite values (infinity); replace them by "
+                    "NaN or drop the rows"
+                )
+        if (known & (missing[v] > 0)).any():
+            holes[v] = np.isnan(a) & by_row(known, a)
+        arrays[v] = _zeroed(a, known, holes[v])
     return Parts(X, columns, views, index, specs), arrays, seen, holes
 
 
 def observed(present: Bools, mask: Any, names: Sequence[str], ids: Array | None) -> Bools:
     """Mask (n, L) of the views to use: those that are present, less those that a mask hides.
     Raise where the mask shows a view that is missing, or a row has none."""
-    labels = np.arange(len(present)) if ids is None else ids
-    seen = present
+    labels, seen = np.arange(len(present)) if ids is None else ids, present
     if mask is not None:
-        if isinstance(mask, pd.DataFrame):
-            mask = _joined_mask(mask, ids, names)
-        seen = _check_mask(mask, present.shape)
+        mask = np.asarray(_joined_mask(mask, ids, names))
+        if mask.shape != present.shape:
+            raise ValueError(
+                f"mask has shape {mask.shape}; expected (n_samples, n_views) = {present.shape}: "
+                "one row per sample, one column per view"
+            )
+        strange = mask[~np.isin(mask, (0, 1))]
+        if len(strange):
+            raise ValueError(
+                f"mask holds {listed(strange[:1])}; it must hold True (observed) and False "
+                "(missing) only"
+            )
+        seen = mask.astype(bool)
         wrong = seen & ~present
         if wrong.any():
             v = int(wrong.any(0).argmax())
@@ -144,24 +157,17 @@ def _rows(views: Mapping[str, Any], aligned: bool) -> tuple[int, pd.Index | None
     if not present:
         raise ValueError("every view is None; pass at least one view with data")
     frames = {k: v for k, v in present.items() if is_frame(v)}
-    if frames and aligned:
-        return _length(present), next(iter(frames.values())).index
-    if frames and len(frames) < len(present):
-        other = next(k for k in present if k not in frames)
-        raise TypeError(
-            f"view {other!r} is an array while view {next(iter(frames))!r} is a frame; "
-            "pass all views as frames (joined by index) or all as arrays (aligned by row)"
-        )
-    if frames:
+    if frames and not aligned:
+        if len(frames) < len(present):
+            other = next(k for k in present if k not in frames)
+            raise TypeError(
+                f"view {other!r} is an array while view {next(iter(frames))!r} is a frame; "
+                "pass all views as frames (joined by index) or all as arrays (aligned by row)"
+            )
         index = join_ids(frames)
         return len(index), index
-    return _length(present), None
-
-
-def _length(arrays: Mapping[str, Any]) -> int:
-    """Count the samples, the same in all arrays."""
     sizes = {}
-    for name, view in arrays.items():
+    for name, view in present.items():
         try:
             shape = view.shape if sparse.issparse(view) else np.shape(view)
         except ValueError:
@@ -173,17 +179,17 @@ def _length(arrays: Mapping[str, Any]) -> int:
             raise ValueError(
                 f"view {name!r} is a single number; a view is an array (n_samples, n_features)"
             )
-        sizes[name] = shape[0]
+        sizes[name] = int(shape[0])
     if len(set(sizes.values())) > 1:
         lengths = ", ".join(f"{k!r} {n}" for k, n in sizes.items())
         raise ValueError(
             f"views differ in length (inconsistent numbers of samples): {lengths}; align their "
             "rows, or pass DataFrames to join them by index"
         )
-    n = int(next(iter(sizes.values())))
+    n = next(iter(sizes.values()))
     if n == 0:
         raise ValueError("X has no samples: Found array with 0 sample(s), a minimum of 1 is needed")
-    return n
+    return n, next(iter(frames.values())).index if frames else None
 
 
 def _array(
@@ -240,15 +246,19 @@ def large_sparse(view: Any) -> Any:
         a.sum_duplicates()
     if a.dtype not in (np.float32, np.float64):
         a = a.astype(np.float64)
-    unknown = _count(a, np.isnan(a.data))
+    unknown = _count(a, np.isnan)
     few = a.nnz - int(unknown.sum()) <= STORED * size
     return a if few and not ((unknown > 0) & (unknown < a.shape[1])).any() else None
 
 
-def _count(a: Any, flags: Bools) -> NDArray[np.intp]:
-    """Count the stored entries of each row of a csr array whose flag is True, (n,)."""
-    ends = np.append(0, np.cumsum(flags))
-    return np.asarray(ends[a.indptr[1:]] - ends[a.indptr[:-1]])
+def _count(a: Any, test: np.ufunc) -> NDArray[np.intp]:
+    """Count the entries of each row of an array or csr that pass a test, which zeros fail, (n,)."""
+    if sparse.issparse(a):
+        ends = np.append(0, np.cumsum(test(a.data)))
+        return np.asarray(ends[a.indptr[1:]] - ends[a.indptr[:-1]])
+    if a.dtype.kind != "f":
+        return np.zeros(len(a), np.intp)
+    return np.asarray(test(a).reshape(len(a), -1).sum(1))
 
 
 def have_channels_last(name: str, shape: tuple[int, ...], fitted: ViewSpec | None = None) -> bool:
@@ -309,15 +319,6 @@ def _numbers(name: str, a: Array) -> Array:
         ) from None
 
 
-def _present(a: Any, missing: Bools | None) -> Bools:
-    """Mask of rows with any entry, (n,); bytes and sparse views have no missing ones."""
-    if sparse.issparse(a):
-        return np.asarray(_count(a, np.isnan(a.data)) < a.shape[1])
-    if missing is None:
-        return np.ones(len(a), bool)
-    return np.asarray(~missing.reshape(len(a), -1).all(1))
-
-
 def _zeroed(a: Any, seen: Bools, holes: Bools | None) -> Any:
     """Zero rows that are not observed, and holes."""
     if holes is None and seen.all():
@@ -330,23 +331,10 @@ def _zeroed(a: Any, seen: Bools, holes: Bools | None) -> Any:
     return np.where(kept, a, a.dtype.type(0))
 
 
-def _check_finite(a: Any, seen: Bools, name: str, ids: Array | None) -> None:
-    if sparse.issparse(a):
-        infinite = (_count(a, np.isinf(a.data)) > 0) & seen
-    elif a.dtype.kind == "f":
-        infinite = np.asarray((np.isinf(a) & by_row(seen, a)).reshape(len(a), -1).any(1))
-    else:
-        return
-    if infinite.any():
-        labels = np.arange(len(infinite)) if ids is None else ids
-        raise ValueError(
-            f"view {name!r}: {rows(labels[infinite])} infinite values "
-            "(infinity); replace them by NaN or drop the rows"
-        )
-
-
-def _joined_mask(mask: pd.DataFrame, ids: Any, names: Sequence[str]) -> pd.DataFrame:
-    """Order the rows of a mask by sample ids and its columns by views."""
+def _joined_mask(mask: Any, ids: Any, names: Sequence[str]) -> Any:
+    """Order the rows of a mask in a frame by sample ids, and its columns by views."""
+    if not isinstance(mask, pd.DataFrame):
+        return mask
     if ids is None:  # rows and views may have no names
         return mask[list(names)] if set(mask.columns) == set(names) else mask
     ids = pd.Index(ids)
@@ -357,24 +345,7 @@ def _joined_mask(mask: pd.DataFrame, ids: Any, names: Sequence[str]) -> pd.DataF
     numbered = mask.columns.equals(pd.RangeIndex(len(names)))
     if not numbered and set(mask.columns) != set(names):
         raise ValueError(f"mask has columns {listed(mask.columns)}; name them {', '.join(names)}")
-    joined: pd.DataFrame = mask.loc[ids] if numbered else mask.loc[ids, list(names)]
-    return joined
-
-
-def _check_mask(mask: Any, shape: tuple[int, ...]) -> Bools:
-    """Convert a user's mask to booleans (n, L)."""
-    m = np.asarray(mask)
-    if m.shape != shape:
-        raise ValueError(
-            f"mask has shape {m.shape}; expected (n_samples, n_views) = {shape}: one row per "
-            "sample, one column per view"
-        )
-    if m.dtype != bool and not np.isin(m, (0, 1)).all():
-        strange = m[~np.isin(m, (0, 1))].flat[0]
-        raise ValueError(
-            f"mask holds {listed([strange])}; it must hold True (observed) and False (missing) only"
-        )
-    return m.astype(bool)
+    return mask.loc[ids] if numbered else mask.loc[ids, list(names)]
 
 
 def rows(ids: Array) -> str:
