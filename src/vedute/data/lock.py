@@ -7,10 +7,9 @@ import errno
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from random import randrange
-from typing import IO, Any
 from weakref import finalize
 
 NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP)  # errors of file systems without locks
@@ -66,7 +65,11 @@ def try_lock(path: Path) -> Iterator[bool | None]:
             continue
         with file:
             free = _lock(file.fileno())
-            if free and not _stands_at(path, file):
+            try:  # until it is locked, another process may remove it with its folder
+                stands = os.path.samestat(path.stat(), os.fstat(file.fileno()))
+            except FileNotFoundError:
+                stands = False
+            if free and not stands:
                 continue
             if not free:
                 file.close()
@@ -76,14 +79,6 @@ def try_lock(path: Path) -> Iterator[bool | None]:
                 if free:
                     _unlock(file.fileno())
             return
-
-
-def _stands_at(path: Path, file: IO[Any]) -> bool:
-    """Whether this is the file at `path`: until it is locked, another process may remove it with
-    its folder."""
-    with suppress(FileNotFoundError):
-        return os.path.samestat(path.stat(), os.fstat(file.fileno()))
-    return False
 
 
 class Shared:

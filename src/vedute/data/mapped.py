@@ -25,16 +25,11 @@ Array = NDArray[Any]
 SCATTERED = 2**10  # rows per random access: each loads the pages around it
 
 
-class Version(NamedTuple):
-    """Identity of a file, which changes when it is replaced or written to."""
+Version = tuple[int, int, int]  # of a file: changes when it is replaced or written to
 
-    size: int
-    inode: int
-    time: int
 
-    @classmethod
-    def of(cls, about: os.stat_result) -> Version:
-        return cls(about.st_size, about.st_ino, about.st_mtime_ns)
+def version_of(about: os.stat_result) -> Version:
+    return about.st_size, about.st_ino, about.st_mtime_ns
 
 
 class Opened:
@@ -49,7 +44,7 @@ class Opened:
 
     def mapped(self) -> mmap.mmap:
         """Map the file; raise if another version was opened, or it was written to."""
-        if self.version in (None, Version.of(os.fstat(self.file.fileno()))):
+        if self.version in (None, version_of(os.fstat(self.file.fileno()))):
             return mmap.mmap(self.file.fileno(), 0, access=mmap.ACCESS_READ)
         raise ValueError(f"{os.fspath(self.path)} has changed since it was opened; open it again")
 
@@ -103,29 +98,19 @@ class Scratch:
         self.opened, self.n, self.like = Opened(), 0, np.zeros((0,))
 
     def add(self, rows: Array) -> None:
+        """Append rows."""
         self.n, self.like = self.n + len(rows), rows[:0]
         self.opened.file.write(np.ascontiguousarray(rows).data)
         self.opened.file.flush()
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return (self.n, *self.like.shape[1:])
-
     def array(self) -> Array:
         """Map the array."""
-        return np.memmap(self.opened.file, self.like.dtype, "r", 0, self.shape)
+        shape = (self.n, *self.like.shape[1:])
+        return np.memmap(self.opened.file, self.like.dtype, "r", 0, shape)
 
     def rows(self) -> Rows:
         """Return a view whose rows are read from the file."""
-        return File(self.opened, self.like.dtype, self.shape).rows()
-
-
-def written(parts: Iterable[Array]) -> Array:
-    """Concatenate parts (n_i, *shape) of an array in a temporary file."""
-    scratch = Scratch()
-    for part in parts:
-        scratch.add(part)
-    return scratch.array()
+        return File(self.opened, self.like.dtype, (self.n, *self.like.shape[1:])).rows()
 
 
 def array_pieces(a: Array) -> Iterator[Array]:
@@ -138,8 +123,7 @@ def array_pieces(a: Array) -> Iterator[Array]:
 
 def npy_header(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bytes:
     """Format the header of an .npy file."""
-    head = BytesIO()
-    descr = np.lib.format.dtype_to_descr(dtype)
+    head, descr = BytesIO(), np.lib.format.dtype_to_descr(dtype)
     header = {"descr": descr, "fortran_order": False, "shape": shape}
     np.lib.format.write_array_header_1_0(head, header)
     return head.getvalue()

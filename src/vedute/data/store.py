@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from vedute.data.frames import ViewSpec
 from vedute.data.limits import plain_file
 from vedute.data.lock import Shared
-from vedute.data.mapped import File, Opened, Version
+from vedute.data.mapped import File, Opened, Version, version_of
 from vedute.data.rows import Rows
 
 Array = NDArray[Any]
@@ -110,7 +110,7 @@ def digest(path: Path) -> str:
 def _mapped(path: Path, about: Any, shape: tuple[int, ...], check: bool) -> tuple[Version, Any]:
     """Map an array of this shape, as the manifest describes it; and identify its file."""
     try:
-        version = Version.of(path.stat())
+        version = version_of(path.stat())
         a: Any = np.load(plain_file(path), mmap_mode="r", allow_pickle=False)
         matches = (list(a.shape), a.dtype.str) == (about["shape"], about["dtype"])
         problem = "" if matches else "shape or dtype is another"

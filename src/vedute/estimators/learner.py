@@ -76,13 +76,12 @@ class Learner:
             rows = BATCHES * batch_rows(self.model.n_features_in_)
             return mapped.stacked(len(data), map(f, data.batches(rows)))
 
-        def results() -> Iterator[Array]:
-            for part in data.pieces():
-                yield f(part)
-                progress.advance(len(part), "row")
-
+        scratch = mapped.Scratch()
         with self.counting("going through all rows", data, len(data), "row"):
-            return mapped.written(results())
+            for part in data.pieces():
+                scratch.add(f(part))
+                progress.advance(len(part), "row")
+        return scratch.array()
 
     def by_scaled_rows(self, f: Callable[[Views], Array], views: Views) -> Array:
         """Apply f to data that are scaled in chunks."""

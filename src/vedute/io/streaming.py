@@ -21,7 +21,7 @@ from torch import Tensor
 from vedute.data import checks
 from vedute.data.frames import ViewSpec, from_frame
 from vedute.data.ids import warn_of_look_alikes
-from vedute.data.mapped import File, Opened, Scratch, Version
+from vedute.data.mapped import File, Opened, Scratch, version_of
 from vedute.data.rows import Rows, pieces, rounds_too_much, tensors
 from vedute.data.views import Views
 from vedute.io import arrays, contents, csv, folder, table
@@ -111,7 +111,7 @@ def _table(path: Path, how: Reading, unwanted: Unwanted) -> Table:
 
 def _array(path: Path) -> Table:
     try:
-        version = Version.of(path.stat())
+        version = version_of(path.stat())
         a: Any = np.load(path, mmap_mode="r", allow_pickle=False)
     except Exception:  # the reader of whole files reports the error
         raise NotPlainError(f"{path} is no array of numbers") from None
