@@ -64,18 +64,20 @@ def command(run: Callable[..., Answer]) -> Callable[..., None]:
 
 def _option(declared: inspect.Parameter) -> inspect.Parameter:
     """Make a text that annotates a parameter the help of an option. It may start like a manual,
-    "--set NAME=VALUE: " or "FILE: ". A flag that is off by default has no negation."""
+    "-o --out OUT: " or "FILE: "; a second text describes the default. A flag that is off by default
+    has no negation."""
     kind, *notes = get_args(declared.annotation) or [declared.annotation]
     if not notes or not isinstance(notes[0], str):
         return declared
-    head, _, meaning = notes[0].partition(": ")
-    if not meaning or (" " in head and not head.startswith("--")):
-        head, meaning = "", notes[0]
-    names = [word for word in head.split() if word.startswith("--")]
+    text, default = (*notes, True)[:2]
+    head, _, meaning = text.partition(": ")
+    if not meaning or (" " in head and not head.startswith("-")):
+        head, meaning = "", text
+    names = [word for word in head.split() if word.startswith("-")]
     if not names and declared.default is False:
         names = [f"--{declared.name.replace('_', '-')}"]
     value = next((word for word in head.split() if word not in names), None)
-    option = typer.Option(*names, metavar=value, help=meaning)
+    option = typer.Option(*names, metavar=value, help=meaning, show_default=default)
     return declared.replace(annotation=Annotated[kind, option])
 
 

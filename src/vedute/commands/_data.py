@@ -114,12 +114,9 @@ def source_of(run: Path, source: str | None) -> str:
     """DATA, or the data that RUN was fitted on."""
     from vedute.report import run_folder
 
-    if source is not None:
-        return source
-    if not (run / "data.json").is_file():
+    if source is None and not (run / "data.json").is_file():
         saving.read(run)  # raises where this is no RUN at all
-        raise FileNotFoundError(f"{run} does not say what it was fitted on; name DATA as well")
-    return run_folder.source_of(run)
+    return source or run_folder.source_of(run)
 
 
 def load(run: Path, method: str | None) -> Estimator:
@@ -166,15 +163,12 @@ def computed(
     ids = views.index.numpy() if views.ids is None else views.ids
     if given.whole is None:
         return ids, dict(columns(model, views))
-    parts = [
-        columns(model, block) for _, block in blocks(given.whole, model, "processing the store")
-    ]
-    table = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    if given.order is None:
-        return ids, table
-    back = np.argsort(given.order)
-    row_ids = given.order if given.ids is None else ids
-    return row_ids[back], {name: column[back] for name, column in table.items()}
+    read = blocks(given.whole, model, "processing the store")
+    parts = [columns(model, block) for _, block in read]
+    back = np.arange(len(ids)) if given.order is None else np.argsort(given.order)
+    row_ids = given.order if given.order is not None and given.ids is None else ids
+    table = {name: np.concatenate([part[name] for part in parts])[back] for name in parts[0]}
+    return row_ids[back], table
 
 
 def blocks(whole: Views, model: Estimator, task: str) -> Iterator[tuple[slice, Views]]:

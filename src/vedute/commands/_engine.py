@@ -7,26 +7,10 @@ from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from typing import Annotated, Any
 
-import typer
-
 Engine = Annotated[
-    str | None,
-    typer.Option(
-        "--engine",
-        metavar="loky|dask|ray|spark",
-        help="What runs the fits, by joblib.",
-        show_default="this process",
-    ),
+    str | None, "loky|dask|ray|spark: What runs the fits, by joblib.", "this process"
 ]
-Scheduler = Annotated[
-    str | None,
-    typer.Option(
-        "--scheduler",
-        metavar="ADDRESS",
-        help="Address of a running engine.",
-        show_default="started here",
-    ),
-]
+Scheduler = Annotated[str | None, "ADDRESS: Address of a running engine.", "started here"]
 NEEDED = {"loky": "joblib", "dask": "distributed", "ray": "ray", "spark": "joblibspark"}
 
 
@@ -66,11 +50,8 @@ def _started(engine: str, scheduler: str | None, jobs: int | None, ends: ExitSta
     if engine == "dask":
         from distributed import Client, LocalCluster
 
-        where: Any = scheduler
-        if where is None:
-            local = LocalCluster(n_workers=n_jobs, threads_per_worker=1, dashboard_address=None)
-            where = ends.enter_context(local)
-        ends.enter_context(Client(where))
+        own: Any = {"n_workers": n_jobs, "threads_per_worker": 1, "dashboard_address": None}
+        ends.enter_context(Client(scheduler or ends.enter_context(LocalCluster(**own))))
         return -1
     if engine == "ray":
         import ray

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -16,11 +16,6 @@ INPUTS = (
 )
 
 
-def out(help: str, metavar: str = "OUT", show_default: bool = False) -> Any:
-    """The option -o of a command."""
-    return typer.Option("-o", "--out", metavar=metavar, help=help, show_default=show_default)
-
-
 Source = Annotated[str, typer.Argument(metavar="DATA", help=f"{INPUTS[0].upper()}{INPUTS[1:]}.")]
 OptionalSource = Annotated[
     str | None,
@@ -31,10 +26,7 @@ OptionalSource = Annotated[
     ),
 ]
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A folder that `vedute fit` wrote.")]
-OutViews = Annotated[Path, out("What to write: a folder or file like DATA, or .npz.")]
-OutRows = Annotated[
-    Path, out("The .csv, .parquet or .npz file to write (.h5mu, .h5ad if DATA is one).")
-]
+OutViews = Annotated[Path, "-o --out OUT: What to write: a folder or file like DATA, or .npz."]
 Groups = Annotated[
     str | None,
     "COLUMN|FILE: Which samples belong together: a column of DATA, if that is one table, or a file "

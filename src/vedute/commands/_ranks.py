@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from vedute.commands._command import say
 
@@ -41,20 +41,14 @@ def quiet() -> None:
 def say_once(sentence: str, last: bool = False) -> None:
     """Print a sentence on one of the connected ranks, the first to call this. last: print only if
     no rank has printed yet, as when a rank has lost another."""
-    if _mine_to_say("" if last else sentence):
+    mine, distributed = first(), sys.modules.get("torch.distributed")
+    if started() and distributed is not None and distributed.is_initialized():
+        with suppress(RuntimeError):  # the store is gone with its process
+            store = distributed.distributed_c10d._get_default_store()
+            silent = store.add("vedute says", 1) == 1
+            mine = silent if last else store.add(f"vedute says {sentence}", 1) == 1
+    if mine:
         say(sentence, file=sys.stderr if first() else sys.__stderr__)
-
-
-def _mine_to_say(sentence: str) -> bool:
-    distributed = sys.modules.get("torch.distributed")
-    if not started() or distributed is None or not distributed.is_initialized():
-        return first()
-    try:
-        store = distributed.distributed_c10d._get_default_store()
-        any_before = store.add("vedute says", 1) > 1
-        return store.add(f"vedute says {sentence}", 1) == 1 if sentence else not any_before
-    except RuntimeError:  # the store is gone with its process
-        return first()
 
 
 @contextmanager

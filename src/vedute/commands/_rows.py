@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated
 
 from vedute.commands import _options
 from vedute.commands._command import Answer, command
-from vedute.commands._options import ReadingOptions
+
+if TYPE_CHECKING:
+    from vedute.commands._data import Columns
+
+Out = Annotated[
+    Path,
+    "-o --out OUT: The .csv, .parquet or .npz file to write (.h5mu, .h5ad if DATA is one).",
+]
 
 
-def writes_rows(columns: Callable[..., Mapping[str, Any]]) -> Callable[..., None]:
+def writes_rows(columns: Columns, doc: str) -> Callable[..., None]:
     """A command that writes `columns` computed by a fitted estimator, one row per sample: a table,
     or annotations of the data in formats that hold both."""
 
     def run(
-        reading: ReadingOptions,
+        reading: _options.ReadingOptions,
         run: _options.RunFolder,
-        out: _options.OutRows,
+        out: Out,
         data: _options.OptionalSource = None,
         method: _options.OutsideMethod = None,
         safe_csv: _options.SafeCsv = False,
@@ -43,5 +50,5 @@ def writes_rows(columns: Callable[..., Mapping[str, Any]]) -> Callable[..., None
         shapes = {name: column.shape for name, column in table.items()}
         return Answer({"samples": len(entry.views), "columns": shapes, "wrote": [out]})
 
-    run.__doc__ = columns.__doc__
+    run.__doc__ = doc
     return command(run)

@@ -86,11 +86,11 @@ def chosen_clusters(number: int | None, curve: Mapping[str, Any]) -> Iterator[st
 
 def clusters(given: str | None) -> int | str | None:
     """Parse the value of --clusters."""
-    if given is None:
-        return None
-    if given != "auto" and not given.isdecimal():
+    if given is None or given == "auto":
+        return given
+    if not given.isdecimal():
         raise ValueError(f"--clusters takes a whole number or auto, got {given!r}")
-    return given if given == "auto" else int(given)
+    return int(given)
 
 
 def estimator(

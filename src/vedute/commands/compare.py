@@ -8,7 +8,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
 from rich.console import Console
 from rich.markup import escape
 
@@ -29,13 +28,8 @@ def run(
     methods: Annotated[
         str, "A,B|all: Beside the three simple fills; also MODULE:CLASS of your own."
     ] = "blend",
-    out: Annotated[
-        Path | None, _options.out("A folder for scores.csv and scores.png.", show_default=True)
-    ] = None,
-    clusters: Annotated[
-        str | None,
-        typer.Option(metavar="K|auto", help="How many clusters.", show_default="as many as labels"),
-    ] = None,
+    out: Annotated[Path | None, "-o --out OUT: A folder for scores.csv and scores.png."] = None,
+    clusters: Annotated[str | None, "K|auto: How many clusters.", "as many as labels"] = None,
     settings: Annotated[
         list[str] | None, "--set NAME=VALUE: A setting of the methods that have it; repeatable."
     ] = None,
@@ -91,10 +85,10 @@ def _show(rows: list[MethodScores], hidden: int, out: Path | None) -> None:
         lines.append([row.method, error, *scores, f"{row.seconds:.1f}"])
     console.print(table(["method", "hidden-view error", *labels, "seconds"], lines))
     unit = "Error: mean squared, in standard deviations of each feature; 1 is the mean."
-    console.print(f"{hidden} views hidden from all methods. {unit}", soft_wrap=True)
+    say(f"{hidden} views hidden from all methods. {unit}")
     for row in rows:
         for line in _settings.chosen_clusters(row.n_clusters, row.stability):
-            console.print(f"{row.method}: {line}" if line[0] != " " else line, soft_wrap=True)
+            say(f"{row.method}: {line}" if line[0] != " " else line)
         if row.weights:  # of experts by view, in percent
             experts, lines = list(next(iter(row.weights.values()))), []
             for view, weights in row.weights.items():
@@ -103,8 +97,6 @@ def _show(rows: list[MethodScores], hidden: int, out: Path | None) -> None:
             title = {"title": f"{row.method}: expert weights, %", "title_justify": "left"}
             console.print(table(["view", *experts, "mean"], lines, **title))
         if row.failed:
-            console.print(
-                f"{row.method} failed: {escaped(row.failed)}", markup=False, soft_wrap=True
-            )
+            say(f"{row.method} failed: {row.failed}")
     if out is not None:
         say(f"wrote {out}")

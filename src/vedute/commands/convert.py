@@ -16,7 +16,7 @@ EXAMPLE = "vedute convert data/ -o store/"
 def run(
     reading: _options.ReadingOptions,
     data: _options.Source,
-    out: Annotated[Path, _options.out("The store to write, a folder.", "STORE")],
+    out: Annotated[Path, "-o --out STORE: The store to write, a folder."],
     seed: Annotated[int, "Seed of the order of rows."] = 0,
     keep_order: Annotated[bool, "Do not shuffle the rows."] = False,
     force: _options.Force = False,

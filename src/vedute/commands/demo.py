@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from rich.console import Console
 
 from vedute.commands import _options
-from vedute.commands._command import Answer, command, table
+from vedute.commands._command import Answer, command, say, table
 
 if TYPE_CHECKING:
     from vedute.analysis.comparison import MethodScores
@@ -40,7 +40,7 @@ NO_FIGURES = {"(no figures)": "they need matplotlib: pip install 'vedute[plots]'
 
 @command
 def run(
-    out: Annotated[Path, _options.out("Folder to write.", show_default=True)] = Path("vedute-demo"),
+    out: Annotated[Path, "-o --out OUT: Folder to write."] = Path("vedute-demo"),
     seed: Annotated[int, "Seed of the models; the data stay the same."] = 0,
     force: _options.Force = False,
 ) -> Answer:
@@ -54,9 +54,9 @@ def run(
     from vedute.data.missing import drop_views
     from vedute.metrics import scores as scoring
 
-    start, console = perf_counter(), Console(highlight=False)
+    start = perf_counter()
     with io.atomic_folder(out, force) as folder:
-        console.print("Handwritten digits, six views; half of the rows lack some of them.")
+        say("Handwritten digits, six views; half of the rows lack some of them.")
         truth = datasets.load("handwritten")
         views = drop_views(truth, RATE, MASK_SEED)
         hidden, true = (~views.mask).numpy(), [x.numpy() for x in truth.x]
@@ -66,7 +66,7 @@ def run(
         imputed = models["blend"].impute(views, interval=INTERVAL)
         lower, upper = ([x.numpy() for x in end.x] for end in (imputed.lower, imputed.upper))
         coverage = scoring.coverage(true, lower, upper, hidden)
-        _write_tables(folder, truth, models["blend"], models["blend"].impute(views))
+        _write_tables(folder, truth, models["blend"], imputed.mean)
         drawn = find_spec("matplotlib") is not None
         if drawn:
             _write_figures(folder, truth, views, models, imputed)
@@ -81,17 +81,13 @@ def run(
         }
         (folder / "scores.json").write_text(f"{json.dumps(scores)}\n", encoding="utf-8")
     files = {**FILES, **(FIGURES if drawn else NO_FIGURES), "scores.json": "these numbers"}
-    return Answer(scores, lambda: _show(console, rows, coverage, out, files))
+    return Answer(scores, lambda: _show(rows, coverage, out, files))
 
 
 def _show(
-    console: Console,
-    rows: Sequence[MethodScores],
-    coverage: float,
-    out: Path,
-    files: Mapping[str, str],
+    rows: Sequence[MethodScores], coverage: float, out: Path, files: Mapping[str, str]
 ) -> None:
-    lines = []
+    console, lines = Console(highlight=False), []
     for row in rows:
         percent = [f"{100 * x:.1f}" for x in row.scores.values()]
         lines.append([row.method, *percent, f"{row.error:.3f}", f"{row.seconds:.1f}"])
@@ -130,36 +126,23 @@ def _write_figures(
     from vedute.figures import plots
 
     v, model = truth.names.index("pix"), models["blend"]
-    mean, lower, upper = (x.x[v].numpy() for x in imputed)
-    lost = np.flatnonzero(~views.mask[:, v].numpy())
     assert truth.y is not None
-    digits = truth.y[lost]
-    shown = [int(lost[digits == digit][0]) for digit in range(10)]  # the first of each
-    seen = [np.array(views.names)[views.mask[row].numpy()] for row in shown]
-    notes = ["\n".join(["seen:", *names]) for names in seen]
     patterns, (ax,) = plots.panels(1, (7.0, 3.0))
     plot.missing(views, ax)
     curves, (terms, error) = plots.panels(2, (8.8, 3.4))
     plot.training(model, terms, terms=True)
     plot.training(model, error)
-    mean_filled, reach = _balanced(models["mean_fill"].impute(views)), (upper - lower) / 2
-    images = truth.x[v].numpy(), mean, reach, PIXELS, shown, notes
-    figures = (
-        patterns,
-        curves,
-        plots.embedding_map(model.embedding_, mean_filled, truth.y),
-        plots.inferred_images(*images),
-    )
-    for name, figure in zip(FIGURES, figures, strict=True):
-        figure.savefig(folder / name, dpi=150)
-
-
-def _balanced(views: Views) -> Any:
-    """All views side by side, z-scored, each of the same total variance."""
-    import numpy as np
-
-    blocks = []
-    for x in (x.numpy() for x in views.x):
+    blocks = []  # all views side by side, z-scored, each of the same total variance
+    for x in (x.numpy() for x in models["mean_fill"].impute(views).x):
         std = x.std(0)
         blocks.append((x - x.mean(0)) / np.where(std > 0, std, 1.0) / np.sqrt(x.shape[1]))
-    return np.concatenate(blocks, axis=1)
+    plane = plots.embedding_map(model.embedding_, np.concatenate(blocks, axis=1), truth.y)
+    mean, lower, upper = (end.x[v].numpy() for end in imputed)
+    lost = np.flatnonzero(~views.mask[:, v].numpy())
+    shown = [int(lost[truth.y[lost] == digit][0]) for digit in range(10)]  # the first of each
+    seen = [np.array(views.names)[views.mask[row].numpy()] for row in shown]
+    notes = ["\n".join(["seen:", *names]) for names in seen]
+    reach = (upper - lower) / 2
+    images = plots.inferred_images(truth.x[v].numpy(), mean, reach, PIXELS, shown, notes)
+    for name, figure in zip(FIGURES, (patterns, curves, plane, images), strict=True):
+        figure.savefig(folder / name, dpi=150)

@@ -7,8 +7,6 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from vedute.commands import _options, _ranks
 from vedute.commands._command import Answer, command, say
 from vedute.data.escaping import escaped
@@ -25,13 +23,11 @@ EXAMPLE = "vedute fit data/ -o run --clusters 10 --set mvp__latent_dim=16"
 def run(
     reading: _options.ReadingOptions,
     data: _options.Source,
-    out: Annotated[Path, _options.out("The folder to write.", "RUN")],
+    out: Annotated[Path, "-o --out RUN: The folder to write."],
     method: Annotated[
         str | None,
-        typer.Option(
-            help="`vedute list methods` shows them; also MODULE:CLASS of your own.",
-            show_default="blend; of a preset mvp",
-        ),
+        "`vedute list methods` shows them; also MODULE:CLASS of your own.",
+        "blend; of a preset mvp",
     ] = None,
     preset: Annotated[str | None, "NAME: Published settings for this dataset."] = None,
     settings: Annotated[
@@ -43,9 +39,7 @@ def run(
     save_config: Annotated[Path | None, "FILE: Write all settings to a .toml file."] = None,
     kind: _options.Kinds = None,
     clusters: Annotated[str | None, "K|auto: Cluster the samples, too."] = None,
-    seed: Annotated[
-        int | None, typer.Option(help="Same seed, same result.", show_default="0")
-    ] = None,
+    seed: Annotated[int | None, "Same seed, same result.", "0"] = None,
     groups: _options.Groups = None,
     resume: Annotated[bool, "Continue an interrupted fit of RUN."] = False,
     report: Annotated[Path | None, "PAGE: Write a page (.html) about it, too."] = None,
@@ -72,9 +66,9 @@ def run(
     from vedute.training import checkpoints
 
     number, kinds = _settings.clusters(clusters), _settings.kinds(kind or []) or None
-    given = {"n_clusters": number, "random_state": seed, "kinds": kinds}
+    options = {"n_clusters": number, "random_state": seed, "kinds": kinds}
     model, method, preset = _settings.estimator(
-        method, preset, config, settings or [], given, values
+        method, preset, config, settings or [], options, values
     )
     how = reading.checked()
     _data.check_place(out, data)
@@ -102,7 +96,7 @@ def run(
     wrote = [path for path in (out, report, save_config) if path is not None]
     outputs = {"method": method, "preset": preset, "advice": advice, "wrote": wrote}
     last = f"wrote {out}{'' if report is None else f' and {report}'}"
-    return Answer(_found(model, views) | outputs, lambda: _summarize(model, views, advice, last))
+    return _summary(model, views, outputs, last)
 
 
 def _checkpoint(model: Estimator, out: Path, resume: bool, force: bool) -> Path | None:
@@ -153,38 +147,13 @@ def _learn(
     return model, views
 
 
-def _summarize(model: Estimator, views: Views, advice: str | None, last: str) -> None:
-    """Print a summary of the fitted model, advice if there is any, and a last line."""
+def _summary(model: Estimator, views: Views, outputs: dict[str, Any], last: str) -> Answer:
+    """Describe the fitted model, and print that with the advice of `outputs` and a last line."""
     from vedute.commands import _settings
     from vedute.data import missing
     from vedute.methods.best_pair import BestPair
 
-    say(f"{views!r}")
-    for view in model.views_:
-        say(f"  {view.sentence}")
-    apart = missing.components_warning(missing.components(views.mask, views.names))
-    if apart is not None:
-        say(apart)
-    ends = [r["hidden_error"] for r in getattr(model, "history_", [])]
-    if model.get_params().get("early_stopping") and all(e is None for e in ends):
-        say("too few rows with two views for early stopping: trained a fixed number of steps")
-    number, curve = getattr(model, "n_clusters_", None), getattr(model, "stability_", {})
-    for line in _settings.chosen_clusters(number, curve):
-        say(line)
-    if isinstance(model, BestPair):
-        say(f"best pair: {' and '.join(escaped(views.names[v]) for v in model.chosen())}")
-    if hasattr(model, "r2_"):
-        seen = "" if model.hidden_predictions_ else ", which training had seen,"
-        shares = [f"{escaped(name)} {_share(model, v)}" for v, name in enumerate(model.r2_)]
-        say(f"hidden views{seen} explained: {', '.join(shares)}")
-    if advice is not None:
-        say(advice)
-    say(last)
-
-
-def _found(model: Estimator, views: Views) -> dict[str, Any]:
-    """A summary of the fitted model for --json."""
-    return {
+    summary: dict[str, Any] = {
         "samples": len(views),
         "views": [{"name": v.name, "kind": v.kind, "why": v.why} for v in model.views_],
         "explained": getattr(model, "r2_", None),
@@ -192,6 +161,22 @@ def _found(model: Estimator, views: Views) -> dict[str, Any]:
         "n_clusters": getattr(model, "n_clusters_", None),
         "stability": getattr(model, "stability_", {}),
     }
+    lines = [repr(views), *(f"  {view.sentence}" for view in model.views_)]
+    lines.append(missing.components_warning(missing.components(views.mask, views.names)) or "")
+    ends = [r["hidden_error"] for r in getattr(model, "history_", [])]
+    if model.get_params().get("early_stopping") and all(e is None for e in ends):
+        lines.append(
+            "too few rows with two views for early stopping: trained a fixed number of steps"
+        )
+    lines += _settings.chosen_clusters(summary["n_clusters"], summary["stability"])
+    if isinstance(model, BestPair):
+        lines.append(f"best pair: {' and '.join(escaped(views.names[v]) for v in model.chosen())}")
+    if hasattr(model, "r2_"):
+        seen = "" if model.hidden_predictions_ else ", which training had seen,"
+        shares = [f"{escaped(name)} {_share(model, v)}" for v, name in enumerate(model.r2_)]
+        lines.append(f"hidden views{seen} explained: {', '.join(shares)}")
+    lines += [outputs["advice"] or "", last]
+    return Answer(summary | outputs, lambda: say("\n".join(filter(None, lines))))
 
 
 def _share(model: Estimator, v: int) -> str:

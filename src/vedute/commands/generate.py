@@ -16,11 +16,9 @@ EXAMPLE = "vedute generate run -n 100 -o new.npz"
 @command
 def run(
     run: _options.RunFolder,
-    out: Annotated[Path, _options.out("The .npz file or the folder of .csv files to write.")],
+    out: Annotated[Path, "-o --out OUT: The .npz file or the folder of .csv files to write."],
     n: Annotated[int, typer.Option("-n", min=1, help="How many.")] = 100,
-    seed: Annotated[
-        int | None, typer.Option(help="Same seed, same samples.", show_default="that of the fit")
-    ] = None,
+    seed: Annotated[int | None, "Same seed, same samples.", "that of the fit"] = None,
     method: _options.OutsideMethod = None,
     safe_csv: _options.SafeCsv = False,
     force: _options.Force = False,

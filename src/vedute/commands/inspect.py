@@ -30,9 +30,7 @@ SEEN, LOST = "●", "·"
 def run(
     reading: _options.ReadingOptions,
     data: _options.Source,
-    out: Annotated[
-        Path | None, _options.out("Draw the missing patterns to a .png.", show_default=True)
-    ] = None,
+    out: Annotated[Path | None, "-o --out OUT: Draw the missing patterns to a .png."] = None,
     kind: _options.Kinds = None,
     force: _options.Force = False,
 ) -> Answer:

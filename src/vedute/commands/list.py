@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from enum import StrEnum
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.padding import Padding
-from rich.table import Table
 
-from vedute.commands._command import Answer, command, say
+from vedute.commands._command import Answer, command, say, table
 
 EXAMPLE = "vedute list methods mvp"
 SHOWN_OF_A_PRESET = ("latent_dim", "likelihood", "rec_weight", "beta", "epochs")
@@ -37,28 +35,25 @@ def run(
     ] = None,
 ) -> Answer:
     """Show the methods, datasets and presets, or all about one method, or its settings."""
-    if name is None:
-        if kind is Kind.settings:
-            raise ValueError("settings are those of a method: vedute list settings mvp")
-        return _all([kind] if kind else [Kind.methods, Kind.datasets, Kind.presets])
-    if kind not in (Kind.methods, Kind.settings):
-        raise ValueError(f"{kind} have no more to show; only methods do: vedute list methods mvp")
-    return _one(name) if kind is Kind.methods else _settings(name)
-
-
-def _all(kinds: Iterable[Kind]) -> Answer:
-    """Tables of these kinds with a line per entry."""
+    if name is not None:
+        if kind not in (Kind.methods, Kind.settings):
+            raise ValueError(
+                f"{kind} have no more to show; only methods do: vedute list methods mvp"
+            )
+        return _one(name) if kind is Kind.methods else _settings(name)
+    if kind is Kind.settings:
+        raise ValueError("settings are those of a method: vedute list settings mvp")
+    kinds = [kind] if kind else [Kind.methods, Kind.datasets, Kind.presets]
     listing = {kind.value: _entries(kind) for kind in kinds}
 
     def show() -> None:
+        style: dict[str, Any] = {"box": None, "title_justify": "left", "padding": (0, 2, 0, 0)}
         for title, rows in listing.items():
             heads = [head.replace("_", " ") for head in rows[0]]
-            table = Table(*heads, box=None, title=title, title_justify="left", padding=(0, 2, 0, 0))
-            table.columns[0].no_wrap, table.columns[0].style = True, "bold"
-            for row in rows:
-                table.add_row(*row.values())
-            _console().print(table)
-        if Kind.methods in listing:
+            shown = table(heads, (row.values() for row in rows), heads, title=title, **style)
+            shown.columns[0].no_wrap, shown.columns[0].style = True, "bold"
+            _console().print(shown)
+        if Kind.methods in kinds:
             say("All about one of them: vedute list methods mvp")
 
     return Answer(listing, show)
@@ -69,36 +64,31 @@ def _entries(kind: Kind) -> list[dict[str, str]]:
     from vedute import datasets, methods
     from vedute.methods import presets
 
-    if kind is Kind.methods:
-        return [{"name": k, "what_it_is": _summary(k)} for k in methods.available()]
-    if kind is Kind.datasets:
-        docs = {k: datasets.find(k).__doc__ or "" for k in datasets.available()}
-        return [{"name": k, "what_it_is": doc.partition("\n")[0]} for k, doc in docs.items()]
     rows = []
-    for method in presets.available():
+    if kind is Kind.datasets:
+        for name in datasets.available():
+            doc = datasets.find(name).__doc__ or ""
+            rows.append({"name": name, "what_it_is": doc.partition("\n")[0]})
+    elif kind is Kind.methods:
+        for name in methods.available():
+            try:
+                summary = methods.written(name)[0]
+            except (ImportError, TypeError) as error:  # it cannot be imported
+                summary = str(error)
+            rows.append({"name": name, "what_it_is": summary})
+    for method in presets.available() if kind is Kind.presets else ():
         for name, settings in presets.load(method).items():
             examples = [f"{k}={settings[k]}" for k in SHOWN_OF_A_PRESET if k in settings]
             rows.append({"name": name, "method": method, "some_settings": " ".join(examples)})
     return rows
 
 
-def _summary(method: str) -> str:
-    """A method in one line, or the error if it cannot be imported."""
-    from vedute import methods
-
-    try:
-        return methods.written(method)[0]
-    except (ImportError, TypeError) as e:
-        return str(e)
-
-
 def _one(name: str) -> Answer:
     """The description, paper, abilities and settings of a method."""
     from vedute import methods
 
-    about = methods.written(name)
+    about, settings = methods.written(name), _settings(name)
     facts = {k.replace(" ", "_"): v for k, v in methods.facts(name).items()}
-    settings = _settings(name)
 
     def show() -> None:
         console = _console()

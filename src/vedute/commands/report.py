@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from vedute.commands import _options
 from vedute.commands._command import Answer, command, say
 
@@ -15,10 +13,8 @@ EXAMPLE = "vedute report run -o page.html"
 
 @command
 def run(
-    source: Annotated[
-        Path, typer.Argument(metavar="RUN", help="A folder that `vedute fit` wrote.")
-    ],
-    out: Annotated[Path, _options.out("The page to write, .html.")],
+    run: _options.RunFolder,
+    out: Annotated[Path, "-o --out OUT: The page to write, .html."],
     ids: _options.Ids = True,
     values: _options.Values = True,
     shapes: Annotated[
@@ -31,11 +27,11 @@ def run(
     The page needs no network, reads without scripts and prints. --no-ids leaves out the names
     of samples, files and folders, --no-values the values and labels of single samples.
     """
-    if not source.is_dir():
-        raise ValueError(f"{source} is not a folder that `vedute fit` wrote; name one of these")
+    if not run.is_dir():
+        raise ValueError(f"{run} is not a folder that `vedute fit` wrote; name one of these")
     from vedute.commands import _pages
     from vedute.report.page import write_page
 
     with _pages.new(out, force) as part:
-        write_page(source, part, ids, _pages.parse(shapes or ()), values)
+        write_page(run, part, ids, _pages.parse(shapes or ()), values)
     return Answer({"wrote": [out]}, lambda: say(f"wrote {out}"))

@@ -22,9 +22,7 @@ EXAMPLE = "vedute tune data/ --time 10 -o tuned.toml"
 def run(
     reading: _options.ReadingOptions,
     data: _options.Source,
-    out: Annotated[Path, _options.out("The .toml file to write.", show_default=True)] = Path(
-        "tuned.toml"
-    ),
+    out: Annotated[Path, "-o --out OUT: The .toml file to write."] = Path("tuned.toml"),
     method: Annotated[
         str, "`vedute list methods` shows them; also MODULE:CLASS of your own."
     ] = "mvp",

@@ -125,8 +125,8 @@ class Results:
 
     def kept(self, values: bool) -> Results:
         """The results; without values and labels of single samples unless `values`."""
-        empty, left_out = Results(), () if values else personal()
-        return replace(self, **{name: getattr(empty, name) for name in left_out})
+        empty = Results()
+        return self if values else replace(self, **{k: getattr(empty, k) for k in personal()})
 
     def arrays(self) -> dict[str, Array]:
         """All measured fields as arrays, entries of a dict as <field>.<key>."""
@@ -140,11 +140,11 @@ class Results:
     @classmethod
     def of(cls, arrays: Mapping[str, Array]) -> Results:
         """Results from `arrays`."""
-        values: dict[str, Any] = {}
+        values: dict[str, Any] = defaultdict(dict)
         for key, a in arrays.items():
             name, _, entry = key.partition(".")
             if entry:
-                values.setdefault(name, {})[int(entry) if entry.isdecimal() else entry] = a
+                values[name][int(entry) if entry.isdecimal() else entry] = a
             else:
                 values[name] = a if a.ndim else a.item()
         return cls(**values)
@@ -157,12 +157,9 @@ def personal() -> list[str]:
 
 def records(columns: Mapping[Any, Any]) -> Array:
     """A structured array from columns (t,) or (t, k)."""
-    arrays = {name: np.asarray(column) for name, column in columns.items()}
-    kinds = [(name, a.dtype, a.shape[1:]) for name, a in arrays.items()]
-    table = np.zeros(max(map(len, arrays.values()), default=0), kinds)
-    for name, a in arrays.items():
-        table[name] = a
-    return table
+    arrays = [np.asarray(column) for column in columns.values()]
+    kinds = [(k, a.dtype, a.shape[1:]) for k, a in zip(columns, arrays, strict=True)]
+    return np.array([*zip(*arrays, strict=True)], kinds)
 
 
 def evidence(model: Estimator, views: Views) -> Results:
@@ -238,34 +235,31 @@ def _on_hidden_views(model: Estimator, views: Views) -> Fields:
     known = getattr(model, "hidden_predictions_", {})
     if "at" not in known:
         return {"held_out": False}
-    row, view = model.hidden_["row"], model.hidden_["view"]
-    picked = cross_fitting.sample_positions(len(row), MOST_HIDDEN)
-    error = model.hidden_["error"].copy()
+    row, view, error = (model.hidden_[k].copy() for k in ("row", "view", "error"))
     error[known["at"]] = known["error"]
-    hidden = torch.zeros_like(views.mask)
-    hidden[row[picked], view[picked]] = True
-    measured: Fields = {"held_out": True, "refitted": bool(model.learned_again_)}
-    measured |= {"picked": picked, "error": error[picked]}
-    measured |= {k: known[k] for k in WHOLE if k in known}
+    picked = cross_fitting.sample_positions(len(row), MOST_HIDDEN)
     shown = [v for v in range(len(views.x)) if f"known{v}" in known]
-    for name in ("known", "explained", "off"):
-        measured[name] = {v: known[f"{name}{v}"] for v in shown}
-    measured["features"] = {v: np.array(features(model.specs[v])) for v in shown}
-    return measured | _fills(model, views, hidden, row[picked]) | _examples(model, views)
+    measured: Fields = {k: known[k] for k in WHOLE if k in known}
+    measured |= {k: {v: known[f"{k}{v}"] for v in shown} for k in ("known", "explained", "off")}
+    measured |= {"features": {v: np.array(features(model.specs[v])) for v in shown}}
+    measured |= {"held_out": True, "refitted": bool(model.learned_again_)}
+    measured |= {"picked": picked, "error": error[picked]}
+    fills = _fills(model, views, row[picked], view[picked])
+    return measured | fills | _examples(model, views, row, view)
 
 
-def _examples(model: Estimator, views: Views) -> Fields:
-    """Instances of each view, from the smallest error to the largest; none of a very wide view."""
+def _examples(model: Estimator, views: Views, row: Array, which: Array) -> Fields:
+    """Hidden instances of each view, from the smallest error to the largest; none of a very wide
+    view."""
     known = model.hidden_predictions_
-    rows, which = (model.hidden_[k][known["at"]] for k in ("row", "view"))
     fields: dict[str, dict[int, Array]] = defaultdict(dict)
-    for v, view in enumerate(model.views_):
-        mine, scaler = which == v, view.scaler
+    for v, scaler in enumerate(model.scalers):
+        mine = which[known["at"]] == v
         if f"mean{v}" not in known or not mine.any() or scaler.mean.size > WIDEST:
             continue
         places = np.linspace(0, mine.sum() - 1, min(EXAMPLES, mine.sum())).round().astype(int)
         shown = known["error"][mine].argsort(kind="stable")[places]
-        at = rows[mine][shown]
+        at = row[known["at"]][mine][shown]
         center, scale = scaler.moments(scaler.mean, scaler.std)
         kept = {"truth": views.known(v)[at], "center": center, "scale": scale}
         stored = [k for k in ("mean", "std", "reach") if f"{k}{v}" in known]
@@ -276,8 +270,10 @@ def _examples(model: Estimator, views: Views) -> Fields:
     return dict(fields)
 
 
-def _fills(model: Estimator, views: Views, hidden: torch.Tensor, rows: Array) -> Fields:
+def _fills(model: Estimator, views: Views, rows: Array, which: Array) -> Fields:
     """Errors of the simple fills at the same hidden views, and the time they take."""
+    hidden = torch.zeros_like(views.mask)
+    hidden[rows, which] = True
     width = sum(int(np.prod(s)) for s in views.shapes)
     room = int(np.clip(LEARNED_NUMBERS // max(width, 1), 500, MOST_ROWS))
     others = np.setdiff1d(np.arange(len(views)), rows)
@@ -308,15 +304,14 @@ def _fills(model: Estimator, views: Views, hidden: torch.Tensor, rows: Array) ->
 
 
 class Looked(NamedTuple):
-    """One view of m samples: seen, value, low, high (m, width), center and unit (width,); and its
-    features: name, slice of columns, and categories."""
+    """One view of m samples: value, low and high end (3, m, width), also in standard deviations
+    from the mean; seen (m, width); the order of its features in each sample, missing ones first,
+    then those farthest from their mean; and the name, columns and categories of each feature."""
 
+    ends: Array
+    z: Array
     seen: Array
-    value: Array
-    low: Array
-    high: Array
-    center: Array
-    unit: Array
+    order: Array
     features: list[tuple[str, slice, Levels]]
 
 
@@ -379,27 +374,29 @@ def _looked(model: Estimator, views: Views, data: Views) -> dict[int, Looked]:
     for v, (view, mean, std) in enumerate(zip(model.views_, means, stds, strict=True)):
         if view.likelihood.text or len(view.shape) > 1:
             continue
-        ends, spec = interval_of(view, mean, std, data, v, SAMPLE_LEVEL), view.spec
+        between, spec = interval_of(view, mean, std, data, v, SAMPLE_LEVEL), view.spec
         seen, observed = views.seen(v).numpy(), np.nan_to_num(views.known(v))
-        filled = view.possible(mean), ends.lower, ends.upper
-        value, low, high = (np.where(seen, observed, a) for a in filled)
+        filled = view.possible(mean), between.lower, between.upper
+        ends = np.stack([np.where(seen, observed, a) for a in filled])
+        center, unit = _moments(model, v)
+        z = (ends - center) / np.where(unit > 0, unit, 1.0)
         names = features(spec) if spec.columns is None or spec.levels is None else spec.columns
-        stops = np.cumsum(_widths(spec)).tolist()
-        columns = [
-            (str(name), slice(stop - numbers(levels), stop), levels)
-            for name, stop, levels in zip(names, stops, _levels(spec), strict=True)
-        ]
-        shown[v] = Looked(seen, value, low, high, *_moments(model, v), columns)
+        starts = np.cumsum([0, *_widths(spec)])
+        columns = [*map(slice, starts[:-1].tolist(), starts[1:].tolist())]
+        far = np.maximum.reduceat(np.abs(z[0]), starts[:-1], axis=1)
+        order = np.lexsort((-far, np.logical_and.reduceat(seen, starts[:-1], axis=1)))
+        named = [*zip(map(str, names), columns, _levels(spec), strict=True)]
+        shown[v] = Looked(ends, z, seen, order, named)
     return shown
 
 
 def _cells(looked: dict[int, Looked], mask: Array) -> Iterator[Cell]:
-    """Cells of each sample: missing features and those farthest from their mean, more of missing
-    views than of observed ones; narrow views leave room to the others."""
+    """Cells of each sample, in the order of the features: more of missing views than of observed
+    ones; narrow views leave room to the others."""
     narrow_first = sorted(looked, key=lambda v: len(looked[v].features))
     for i, seen in enumerate(mask):
-        lost = [v for v in narrow_first if not seen[v]]
         present = [v for v in narrow_first if seen[v]]
+        lost = [v for v in narrow_first if not seen[v]]
         counts: dict[int, int] = {}
         most_lost = MOST_INFERRED if present else MOST_VALUES
         for views, most in ((lost, most_lost), (present, MOST_VALUES)):
@@ -408,28 +405,23 @@ def _cells(looked: dict[int, Looked], mask: Array) -> Iterator[Cell]:
                 counts[v] = min(len(looked[v].features), max(room, 0) // (len(views) - place))
                 room -= counts[v]
         for v in [*sorted(lost), *sorted(present)]:
-            yield from _farthest(looked[v], i, v, counts[v])
+            for f in np.sort(looked[v].order[i, : counts[v]]):
+                yield _cell(looked[v], i, v, f)
 
 
-def _farthest(view: Looked, i: int, v: int, count: int) -> Iterator[Cell]:
-    """Cells of `count` features of sample i in their order; missing ones have priority."""
-    unit, starts = np.where(view.unit > 0, view.unit, 1.0), [at.start for _, at, _ in view.features]
-    z = [(a[i] - view.center) / unit for a in (view.value, view.low, view.high)]
-    far = np.maximum.reduceat(np.abs(z[0]), starts)
-    seen = np.logical_and.reduceat(view.seen[i], starts)
-    for f in np.sort(np.lexsort((-far, seen))[:count]):
-        name, at, levels = view.features[f]
-        shares, first, word = view.value[i, at], at.start, ""
-        if levels:
-            first += int(shares.argmax())
-        if levels is not None:  # the most probable; of two, the share is that of the second
-            shares = np.array([1 - shares[0], shares[0]]) if len(levels) == 2 else shares
-            best = min(int(shares.argmax()), len(levels) - 1)
-            sure = "" if shares[best] > 0.9995 else f" ({100 * shares[best]:.0f} %)"
-            word = f"{levels[best]}{sure}"
-        value, low, high = (float(a[i, first]) for a in (view.value, view.low, view.high))
-        a, b, c = (float(np.clip(bound[first], -9, 9)) for bound in z)
-        yield Cell(i, v, name, bool(view.seen[i, first]), value, low, high, word, (a, b, c))
+def _cell(view: Looked, i: int, v: int, f: int) -> Cell:
+    name, at, levels = view.features[f]
+    shares, first, word = view.ends[0, i, at], at.start, ""
+    if levels:
+        first += int(shares.argmax())
+    if levels is not None:  # the most probable; of two, the share is that of the second
+        shares = np.array([1 - shares[0], shares[0]]) if len(levels) == 2 else shares
+        best = min(int(shares.argmax()), len(levels) - 1)
+        sure = "" if shares[best] > 0.9995 else f" ({100 * shares[best]:.0f} %)"
+        word = f"{levels[best]}{sure}"
+    value, low, high = view.ends[:, i, first].tolist()
+    a, b, c = view.z[:, i, first].clip(-9, 9).tolist()
+    return Cell(i, v, name, bool(view.seen[i, first]), value, low, high, word, (a, b, c))
 
 
 def _levels(spec: ViewSpec) -> Sequence[Levels]:

@@ -180,7 +180,7 @@ def _of(model: Estimator, views: Views, source: str, preset: str | None, keep: K
 
 def source_of(run: Path) -> str:
     """The dataset or path of the data of a RUN; an error if they are gone."""
-    source = str(_facts(run)["source"])
+    source = str(_facts(run)["source"]) if (run / "data.json").is_file() else ""
     if not source:
         raise FileNotFoundError(f"{run} does not say what it was fitted on; name DATA as well")
     if not Path(source).exists() and not datasets.has(source):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vedute.commands import _engine, _options
+from vedute.commands import _engine
 from vedute.commands._command import Answer, command, say
 
 if TYPE_CHECKING:
@@ -21,9 +21,7 @@ def run(
     study: Annotated[
         str, typer.Argument(metavar="STUDY", help="A study by its name, or a .toml file.")
     ],
-    out: Annotated[
-        Path, _options.out("The .jsonl file to go on with, or to start.", metavar="RECORDS")
-    ],
+    out: Annotated[Path, "-o --out RECORDS: The .jsonl file to go on with, or to start."],
     methods: Annotated[
         str | None,
         typer.Option(

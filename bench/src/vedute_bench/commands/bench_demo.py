@@ -15,7 +15,7 @@ EXAMPLE = "vedute bench-demo -o demo-out"
 
 @command
 def run(
-    out: Annotated[Path, _options.out("Folder to write.", show_default=True)] = Path("vedute-demo"),
+    out: Annotated[Path, "-o --out OUT: Folder to write."] = Path("vedute-demo"),
     seed: Annotated[int, typer.Option(help="Random state of the model, not of the data.")] = 0,
     force: _options.Force = False,
 ) -> Answer:

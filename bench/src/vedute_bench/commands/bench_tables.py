@@ -22,7 +22,7 @@ def run(
         Path,
         typer.Argument(metavar="RECORDS", help="A .jsonl or .jsonl.xz file of `vedute bench`."),
     ],
-    out: Annotated[Path, _options.out("The folder of tables to write.")],
+    out: Annotated[Path, "-o --out OUT: The folder of tables to write."],
     force: _options.Force = False,
 ) -> Answer:
     """Write tables (Markdown, LaTeX, CSV) and figures of the runs in RECORDS.
