@@ -11,7 +11,8 @@ import numpy as np
 from vedute.figures import plots
 from vedute.figures.png import picture
 from vedute.metrics.scores import share_explained
-from vedute.report.html import THIRD, chart, drawing, figure, number, percent, plain, section, table
+from vedute.report import html
+from vedute.report.html import chart, feature_of, figure, number, percent, plain, section, table
 from vedute.report.measure import Array
 from vedute.report.run_folder import FittedRun
 
@@ -24,6 +25,14 @@ UNKNOWN = (
     "<b>No view was hidden from this training</b>, so it is not known how well views are inferred: "
     "on views that were learned from, errors look smaller and intervals better than they are. "
     "Where <code>early_stopping</code> is on, about a tenth of the views is hidden."
+)
+ONE_MORE = "What one more measurement would buy"
+ONE_MORE_NOTE = (
+    "measured where the second view was hidden and the first observed: root mean square error "
+    "with and without the first, given all other observed views"
+)
+NO_GAIN = (
+    "<li>There are no samples for which one more view would lower the error of another by 5 %.</li>"
 )
 SHOWN_AT = 0.9  # of intervals
 WIDTH = 1.645  # deviations: so much of a normal distribution lies within
@@ -50,7 +59,16 @@ def hidden(run: FittedRun) -> str:
         lead += "They also ended the training: errors on new views may be a little larger. "
     if run.results.refitted:
         lead += "The saved model was then refit with them. "
-    parts = _explained(run), _by_feature(run), _errors(run), _distribution(run), _weights(run)
+    error = run.errors()[run.method]
+    share = np.cumsum(-np.sort(-error)) / max(float(error.sum()), 1e-300)
+    note = (
+        f"{int(np.searchsorted(share, 0.5)) + 1} of {len(error)} hidden views make half of the "
+        "whole error. Where mean and median differ much, a few samples make most of the error."
+    )
+    title, height = f"Errors of {run.method} one by one", 1.0 + 0.36 * len(_rows(run))
+    shown = error, run.base(), run.hidden_views(), run.names
+    one_by_one = chart(title, note, height, plots.hidden, *shown, wide=True)
+    parts = _explained(run), _by_feature(run), _errors(run), one_by_one, _weights(run)
     return section("hidden", "Hidden views", lead, *parts)
 
 
@@ -68,16 +86,16 @@ def _rows(run: FittedRun) -> list[tuple[str, Array]]:
 
 def _explained(run: FittedRun) -> str:
     """A figure of R2 by view, for the model and the simple fills."""
-    base, rows = run.base(), _rows(run)
-    scores = {k: [r2(e[at], base[at]) for _, at in rows] for k, e in run.errors().items()}
+    base, (names, at) = run.base(), zip(*_rows(run), strict=True)
+    scores = {k: [r2(e[mine], base[mine]) for mine in at] for k, e in run.errors().items()}
     note = "Right is better. 0 % is the mean of each feature, 100 % the truth."
     shares = zip(run.names, run.results.in_units, strict=False)
     said = ", ".join(f"{name} {percent(share)}" for name, share in shares if np.isfinite(share))
     if said:
         scale = "Bars are on the scale of the kind of a view (logarithms of counts, say); in units"
         note += f" {scale} {run.method} explains {said}."
-    title, names = "Hidden views explained (R²), against simple fills", [name for name, _ in rows]
-    return chart(title, note, 1.0 + 0.32 * len(rows), plots.explained, scores, names, wide=True)
+    title, height = "Hidden views explained (R²), against simple fills", 1.0 + 0.32 * len(names)
+    return chart(title, note, height, plots.explained, scores, names, wide=True)
 
 
 def _by_feature(run: FittedRun) -> str:
@@ -88,11 +106,8 @@ def _by_feature(run: FittedRun) -> str:
         enough = np.flatnonzero((results.known[v] >= FEWEST) & np.isfinite(explained))
         if len(enough):
             shares[run.names[v]] = np.sort(explained[enough])[::-1]
-        names = run.features(v)
-        ranked += [
-            (explained[f], off[f], f"{escape(names[f])}<small>{escape(run.names[v])}</small>")
-            for f in enough
-        ]
+        names = [feature_of(str(name), run.names[v]) for name in results.features[v]]
+        ranked += [(explained[f], off[f], names[f]) for f in enough]
     ranked.sort(key=lambda row: -row[0])
     if len(ranked) < 2:
         return ""
@@ -126,19 +141,6 @@ def _errors(run: FittedRun) -> str:
         "of each feature"
     )
     return plain("Imputation error", note, table(["view", "hidden", *errors], lines))
-
-
-def _distribution(run: FittedRun) -> str:
-    """A figure of the error of every hidden instance by view, with mean and median."""
-    error = run.errors()[run.method]
-    share = np.cumsum(-np.sort(-error)) / max(float(error.sum()), 1e-300)
-    note = (
-        f"{int(np.searchsorted(share, 0.5)) + 1} of {len(error)} hidden views make half of the "
-        "whole error. Where mean and median differ much, a few samples make most of the error."
-    )
-    title, height = f"Errors of {run.method} one by one", 1.0 + 0.36 * len(_rows(run))
-    shown = error, run.base(), run.hidden_views(), run.names
-    return chart(title, note, height, plots.hidden, *shown, wide=True)
 
 
 def _weights(run: FittedRun) -> str:
@@ -219,7 +221,16 @@ def informs(run: FittedRun) -> str:
     ratio = np.divide(more, less, out=np.full_like(less, np.nan), where=enough)
     # the share by which observing view u (row) lowers the error of v; NaN if not measured
     shares, gain = share_explained(error, base), np.asarray(1 - np.sqrt(ratio))
-    parts = _matrix(run, shares, count), _own(run, shares, gain), _one_more(run, gain)
+    lacking = (~run.mask).T.astype(int) @ ~run.mask  # (L, L) samples
+    worth, words = (np.nan_to_num(gain) >= WORTH) & (lacking > 0), ""
+    candidates = [(gain[u, v], u, v, lacking[u, v]) for u, v in np.argwhere(worth)]
+    for lower, u, v, n in sorted(candidates, reverse=True)[:MOST_GAINS]:
+        both = "1 sample that lacks both" if n == 1 else f"{number(n)} samples that lack both"
+        first, second = escape(run.names[u]), escape(run.names[v])
+        words += f"<li>Measuring <b>{first}</b> for the {both} lowers the "
+        words += f"error of <b>{second}</b> by about {percent(lower)}.</li>"
+    one_more = plain(ONE_MORE, ONE_MORE_NOTE, f'<ul class="says">{words or NO_GAIN}</ul>')
+    parts = _matrix(run, shares, count), _own(run, shares, gain), one_more
     return section("views", "Which view informs which", lead, *parts)
 
 
@@ -261,26 +272,6 @@ def _own(run: FittedRun, shares: Array, gain: Array) -> str:
         "much it lowers the error of another view at most; near 0 % it is redundant for them"
     )
     return plain("Redundant and unique", note, table(heads, lines, 2))
-
-
-def _one_more(run: FittedRun, gain: Array) -> str:
-    """A list of the gains from one more measurement, largest first."""
-    lacking = (~run.mask).T.astype(int) @ ~run.mask  # (L, L) samples
-    worth = (np.nan_to_num(gain) >= WORTH) & (lacking > 0)
-    candidates = [(gain[u, v], u, v, lacking[u, v]) for u, v in np.argwhere(worth)]
-    words = [
-        f"Measuring <b>{escape(run.names[u])}</b> for the "
-        f"{'1 sample that lacks' if n == 1 else f'{number(n)} samples that lack'} both lowers the "
-        f"error of <b>{escape(run.names[v])}</b> by about {percent(share)}."
-        for share, u, v, n in sorted(candidates, reverse=True)[:MOST_GAINS]
-    ]
-    none = "There are no samples for which one more view would lower the error of another by 5 %."
-    note = (
-        "measured where the second view was hidden and the first observed: root mean square error "
-        "with and without the first, given all other observed views"
-    )
-    body = "".join(f"<li>{sentence}</li>" for sentence in words or [none])
-    return plain("What one more measurement would buy", note, f'<ul class="says">{body}</ul>')
 
 
 # Examples beside the truth: profiles with intervals, or pictures.
@@ -369,7 +360,7 @@ def _instance(run: FittedRun, v: int, i: int, word: str, unit: Array | None) -> 
     shown = np.arange(0, len(truth), -(-len(truth) // SHOWN_FEATURES))
     title, inferred = f"{run.names[v]}, {word or 'an'} instance", (mean, low, high)
     drawn = shown, truth[shown], tuple(a[shown] for a in inferred)
-    body = drawing(plots.instance, title, THIRD, 1.9, *drawn)
+    body = html.drawing(plots.instance, title, html.THIRD, 1.9, *drawn)
     words = (word, run.sample(int(results.at[v][i])), f"error {error:.2f}")
     head = " · ".join(w for w in words if w)
     return f'<div><p class="instance">{escape(head)}</p>{body}</div>'

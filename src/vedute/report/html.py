@@ -37,6 +37,10 @@ def feature_name(name: str) -> str:
     return f"feature {name}" if name.isdecimal() else name
 
 
+def feature_of(name: str, view: str) -> str:
+    return f"{escape(feature_name(name))}<small>{escape(view)}</small>"
+
+
 def percent(share: float, digits: int = 0) -> str:
     value = round(100 * float(share), digits)
     return f"{value if value else 0.0:.{digits}f}\u202f%".replace("-", "−")
@@ -73,13 +77,13 @@ def plain(title: str, note: str, body: str) -> str:
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]], numeric: int = 1) -> str:
     """An HTML table; cells are HTML, columns from `numeric` on hold numbers."""
 
-    def cells(row: Sequence[str], tag: str) -> str:
-        kinds = ("" if c < numeric else ' class="n"' for c in range(len(row)))
-        return "".join(f"<{tag}{k}>{c}</{tag}>" for k, c in zip(kinds, row, strict=True))
+    def line(row: Iterable[str], tag: str) -> str:
+        kinds = ["" if c < numeric else ' class="n"' for c in range(len(heads))]
+        cells = "".join(f"<{tag}{k}>{c}</{tag}>" for k, c in zip(kinds, row, strict=True))
+        return f"<tr>{cells}</tr>"
 
-    body = "".join(f"<tr>{cells(row, 'td')}</tr>" for row in rows)
-    head = cells([escape(h) for h in heads], "th")
-    whole = f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
+    body = "".join(line(row, "td") for row in rows)
+    whole = f"<thead>{line(map(escape, heads), 'th')}</thead><tbody>{body}</tbody>"
     return f'<div class="table"><table>{whole}</table></div>'
 
 
@@ -110,10 +114,11 @@ def color(i: int) -> str:
 
 def palette() -> str:
     """CSS classes of the colors, for light and dark backgrounds."""
-    rules = []
-    for rounds in (LIGHT, DARK):
-        shades = [f"{plots.COLORS[i % 10]} {rounds[i // 10]}" for i in range(SERIES)]
-        mixed = (f"--k{i}:color-mix(in srgb,{shade});" for i, shade in enumerate(shades))
-        rules.append(f":root{{{''.join(mixed)}}}")
-    classes = "".join(f".k{i}{{--c:var(--k{i})}}" for i in range(SERIES))
-    return f"{rules[0]}@media screen and (prefers-color-scheme:dark){{{rules[1]}}}{classes}"
+    light = dark = classes = ""
+    for i in range(SERIES):
+        mixed = f"--k{i}:color-mix(in srgb,{plots.COLORS[i % 10]}"
+        light += f"{mixed} {LIGHT[i // 10]});"
+        dark += f"{mixed} {DARK[i // 10]});"
+        classes += f".k{i}{{--c:var(--k{i})}}"
+    night = f"@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}"
+    return f":root{{{light}}}{night}{classes}"

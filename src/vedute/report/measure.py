@@ -179,7 +179,7 @@ def evidence(model: Estimator, views: Views) -> Results:
         rows = cross_fitting.sample_positions(len(z), MOST_MAPPED)
         results |= {"plane": plots.plane(z[rows].astype(np.float64)), "plane_rows": rows}
         if hasattr(model, "labels_"):
-            results |= _certainty(model, views, z) | _profiles(model, views)
+            results |= _clusters(model, views, z)
         if model.generative:
             results |= _samples(model, views, data, z)
         tests = missingness(data, [features(spec) for spec in model.specs])
@@ -189,10 +189,9 @@ def evidence(model: Estimator, views: Views) -> Results:
     return Results(**results)
 
 
-# Clusters.
-
-
-def _certainty(model: Estimator, views: Views, z: Array) -> Fields:
+def _clusters(model: Estimator, views: Views, z: Array) -> Fields:
+    """How certain clusters are, and the features that differ most between those with enough
+    samples."""
     n, L = views.shape
     if hasattr(model, "centers_"):
         distance = np.linalg.norm(z[:, None] - model.centers_, axis=2)
@@ -202,7 +201,7 @@ def _certainty(model: Estimator, views: Views, z: Array) -> Fields:
         soft = model.predict_proba(views)
         order, ranked = (-soft).argsort(1), -np.sort(-soft, 1)
         margin = ranked[:, 0] - (ranked[:, 1] if ranked.shape[1] > 1 else 0.0)
-    stays, tries = np.zeros(n, np.int64), np.zeros(n, np.int64)
+    stays, tries = np.zeros((2, n), np.int64)
     measured = np.isin(np.arange(n), cross_fitting.sample_positions(n, MOST_ROWS))
     for hidden in torch.eye(L).bool():
         rows = np.flatnonzero(measured & left_out(views, hidden).numpy())
@@ -211,20 +210,16 @@ def _certainty(model: Estimator, views: Views, z: Array) -> Fields:
             stays[rows] += model.predict(less) == model.labels_[rows]
             tries[rows] += 1
     runner = order[:, min(1, order.shape[1] - 1)]
-    return {"margin": margin, "runner_up": runner, "stays": stays, "tries": tries}
-
-
-def _profiles(model: Estimator, views: Views) -> Fields:
-    """The features that differ most between clusters with enough samples."""
+    fields = {"margin": margin, "runner_up": runner, "stays": stays, "tries": tries}
     counts = np.bincount(model.labels_)
     large = np.flatnonzero(counts >= FEWEST)
-    if not len(large) or (counts > 0).sum() < 2:
-        return {}
-    effects = profiles(model, views).reindex(columns=large)
-    best = effects.abs().rank(ascending=False, method="first").min(axis=1) <= TRAITS
-    described = effects[best].reindex(columns=range(len(counts)))
-    names = {k: [*described.index.get_level_values(k).map(str)] for k in ("view", "feature")}
-    return {"profiles": records(names | {"effect": described.to_numpy()})}
+    if len(large) and (counts > 0).sum() > 1:
+        effects = profiles(model, views).reindex(columns=large)
+        best = effects.abs().rank(ascending=False, method="first").min(axis=1) <= TRAITS
+        described = effects[best].reindex(columns=range(len(counts)))
+        names = {k: [*described.index.get_level_values(k).map(str)] for k in ("view", "feature")}
+        fields["profiles"] = records(names | {"effect": described.to_numpy()})
+    return fields
 
 
 # Hidden views.
@@ -238,36 +233,27 @@ def _on_hidden_views(model: Estimator, views: Views) -> Fields:
     row, view, error = (model.hidden_[k].copy() for k in ("row", "view", "error"))
     error[known["at"]] = known["error"]
     picked = cross_fitting.sample_positions(len(row), MOST_HIDDEN)
-    shown = [v for v in range(len(views.x)) if f"known{v}" in known]
-    measured: Fields = {k: known[k] for k in WHOLE if k in known}
-    measured |= {k: {v: known[f"{k}{v}"] for v in shown} for k in ("known", "explained", "off")}
-    measured |= {"features": {v: np.array(features(model.specs[v])) for v in shown}}
+    measured: Fields = defaultdict(dict, {k: known[k] for k in WHOLE if k in known})
     measured |= {"held_out": True, "refitted": bool(model.learned_again_)}
     measured |= {"picked": picked, "error": error[picked]}
-    fills = _fills(model, views, row[picked], view[picked])
-    return measured | fills | _examples(model, views, row, view)
-
-
-def _examples(model: Estimator, views: Views, row: Array, which: Array) -> Fields:
-    """Hidden instances of each view, from the smallest error to the largest; none of a very wide
-    view."""
-    known = model.hidden_predictions_
-    fields: dict[str, dict[int, Array]] = defaultdict(dict)
     for v, scaler in enumerate(model.scalers):
-        mine = which[known["at"]] == v
+        if f"known{v}" in known:
+            measured["features"][v] = np.array(features(model.specs[v]))
+            for name in ("known", "explained", "off"):
+                measured[name][v] = known[f"{name}{v}"]
+        mine = view[known["at"]] == v
         if f"mean{v}" not in known or not mine.any() or scaler.mean.size > WIDEST:
             continue
+        # examples, from the smallest error to the largest
         places = np.linspace(0, mine.sum() - 1, min(EXAMPLES, mine.sum())).round().astype(int)
         shown = known["error"][mine].argsort(kind="stable")[places]
-        at = row[known["at"]][mine][shown]
+        at = measured["at"][v] = row[known["at"]][mine][shown]
         center, scale = scaler.moments(scaler.mean, scaler.std)
         kept = {"truth": views.known(v)[at], "center": center, "scale": scale}
         stored = [k for k in ("mean", "std", "reach") if f"{k}{v}" in known]
-        kept |= {k: known[f"{k}{v}"][shown] for k in stored}
-        for name, a in kept.items():
-            fields[name][v] = a.astype(np.float32)
-        fields["at"][v] = at
-    return dict(fields)
+        for name, a in (kept | {k: known[f"{k}{v}"][shown] for k in stored}).items():
+            measured[name][v] = a.astype(np.float32)
+    return {**measured} | _fills(model, views, row[picked], view[picked])
 
 
 def _fills(model: Estimator, views: Views, rows: Array, which: Array) -> Fields:

@@ -86,38 +86,15 @@ def _file(name: str) -> str:
 
 def _head(run: FittedRun) -> str:
     """The title, one sentence, the numbers that matter, and what to know first."""
-    rates, n, L = run.facts, len(run.mask), len(run.names)
-    sentence = (
-        f"{escape(run.method)} on {html.number(n)} samples seen in {L} view{'s' * (L > 1)}; "
-        f"{html.percent(rates['missing_rows'])} of the samples lack a view, "
-        f"{html.percent(rates['missing_slots'])} of all views are missing."
-    )
-    cards = "".join(
-        f"<div><b>{value}</b><span>{escape(words)}</span></div>" for value, words in _cards(run)
-    )
-    title = f'<h1>{escape(run.source)}</h1><p class="lead">{sentence}</p>'
-    advice = run.advice() or ""
-    said = [advice[:1].upper() + advice[1:]]
-    if 0 < len(run.hidden_views()) < FEW:
-        said.append(f"Only {len(run.hidden_views())} views were hidden: errors are uncertain")
-    said.append(unconnected(run))
-    if len(depends(run)):
-        said.append("What is missing depends on what is observed: see Data")
-    words = "".join(f"<li>{escape(sentence)}.</li>" for sentence in said if sentence)
-    first = f'<ul class="says">{words}</ul>' if words else ""
-    return f'{title}<div class="cards">{cards}</div>{first}'
-
-
-def _cards(run: FittedRun) -> list[tuple[str, str]]:
-    """The headline numbers, each with its caption."""
-    cards = []
-    if len(run.hidden_views()):
+    lacking, lost = (html.percent(run.facts[k]) for k in ("missing_rows", "missing_slots"))
+    n, L, cards = html.number(len(run.mask)), len(run.names), []
+    hidden_views, inside, scored = len(run.hidden_views()), coverage(run, 0.9), agreement(run)
+    if hidden_views:
         shares = {k: r2(e, run.base()) for k, e in run.errors().items()}
         cards.append((html.percent(shares.pop(run.method)), "of hidden views explained"))
         if shares:
             best = max(shares, key=lambda k: shares[k])
             cards.append((html.percent(shares[best]), f"by {best}, the best simple fill"))
-    inside = coverage(run, 0.9)
     if inside == inside:
         cards.append((html.percent(inside), "of values inside 90 % intervals"))
     if run.labels is not None:
@@ -125,5 +102,19 @@ def _cards(run: FittedRun) -> list[tuple[str, str]]:
         cards.append((str(K), f"cluster{'s' * (K > 1)}"))
         if len(run.results.margin):
             cards.append((html.percent(run.uncertain.mean()), "of samples uncertain"))
-    scored = agreement(run)
-    return cards + ([(html.percent(scored["acc"]), "clustering accuracy")] if scored else [])
+    if scored:
+        cards.append((html.percent(scored["acc"]), "clustering accuracy"))
+    advice = run.advice() or ""
+    said = [advice[:1].upper() + advice[1:], unconnected(run)]
+    if 0 < hidden_views < FEW:
+        said.insert(1, f"Only {hidden_views} views were hidden: errors are uncertain")
+    if len(depends(run)):
+        said.append("What is missing depends on what is observed: see Data")
+    says = "".join(f"<li>{escape(sentence)}.</li>" for sentence in said if sentence)
+    numbers = "".join(f"<div><b>{k}</b><span>{escape(words)}</span></div>" for k, words in cards)
+    return (
+        f'<h1>{escape(run.source)}</h1><p class="lead">{escape(run.method)} on {n} samples seen in '
+        f"{L} view{'s' * (L > 1)}; {lacking} of the samples lack a view, {lost} of all views are "
+        f'missing.</p><div class="cards">{numbers}</div>'
+        + (f'<ul class="says">{says}</ul>' if says else "")
+    )

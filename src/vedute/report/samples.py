@@ -18,17 +18,8 @@ import numpy as np
 
 from vedute.figures import plots
 from vedute.metrics.scores import clustering_scores
-from vedute.report.html import (
-    chart,
-    color,
-    feature_name,
-    figure,
-    number,
-    percent,
-    plain,
-    section,
-    table,
-)
+from vedute.report import html
+from vedute.report.html import chart, color, number, percent, plain, table
 from vedute.report.measure import Array, Cell
 from vedute.report.run_folder import FittedRun
 
@@ -56,8 +47,7 @@ def samples(run: FittedRun) -> str:
     if not len(results.doubt) and not len(results.margin):
         return ""
     if len(results.doubt):
-        lacking = ~run.mask | (run.gap_counts > 0)
-        left = lacking.any(1) & np.isnan(results.doubt)
+        left = (~run.mask | (run.gap_counts > 0)).any(1) & np.isnan(results.doubt)
         unmeasured = f", and for {number(left.sum())} that were not measured" * bool(left.any())
         lead += (
             "<b>Uncertainty</b> is averaged over all values of a sample, and views count alike: an "
@@ -73,38 +63,38 @@ def samples(run: FittedRun) -> str:
             "are missing and those farthest from the mean. Bars reach from three standard "
             "deviations below the mean of a feature to three above."
         )
-    return section("samples", "Samples", lead, _list(run))
+    return html.section("samples", "Samples", lead, _list(run))
 
 
 def _list(run: FittedRun) -> str:
-    order = ordered(run).tolist()
-    names = {
-        row: f"no. {place}" if run.private else " ".join(run.sample(row).split())
-        for place, row in enumerate(order, 1)
-    }
-    lines = {row: line(run, row, names[row]) for row in order}
-    shown = {int(row): i for i, row in enumerate(run.results.listed)}
+    order, names = ordered(run).tolist(), dict[int, str]()
+    for place, row in enumerate(order, 1):
+        names[row] = f"no. {place}" if run.private else " ".join(run.sample(row).split())
     cells: dict[int, list[Cell]] = defaultdict(list)
     for record in run.results.cells.tolist():
         cells[record[0]].append(Cell(*record))
-    listed = []
-    for row in (row for row in order if row in shown):
-        spans = "".join(f"<span>{escape(field)}</span>" for field in lines[row].values())
+    shown = {row: i for i, row in enumerate(run.results.listed.tolist())}
+    listed, rest = [], []
+    for row in order:
+        fields = line(run, row, names[row])
+        if row not in shown:
+            rest.append("\t".join(fields.values()))
+            continue
+        spans = "".join(f"<span>{escape(field)}</span>" for field in fields.values())
         inside = _about(run, row, shown[row], names) + _values(run, cells[shown[row]])
         head = f'<summary class="line">{spans}</summary>'
         listed.append(f'<details class="sample">{head}{inside}</details>')
-    more, rest = "".join(listed[FIRST:]), [row for row in order if row not in shown]
+    body, more = "".join(listed[:FIRST]), "".join(listed[FIRST:])
     if more:
         count = f"{len(listed) - FIRST} more"
-        more = f'<details class="more"><summary>{count}</summary>{more}</details>'
+        body += f'<details class="more"><summary>{count}</summary>{more}</details>'
     if rest:
         words = f"{number(len(rest))}{' other' if shown else ''} samples, one line each"
-        text = escape("\n".join("\t".join(lines[row].values()) for row in rest))
-        more += f'<details class="rest"><summary>{words}</summary><pre>{text}</pre></details>'
-    heads = list(lines[order[0]])
-    buttons = "".join(f'<button type="button" data-by="{h}">{h}</button>' for h in heads)
-    body = f'<div class="line heads">{buttons}</div>{"".join(listed[:FIRST])}{more}'
-    return f'<div class="samples" data-heads="{",".join(heads)}">{body}</div>'
+        text = escape("\n".join(rest))
+        body += f'<details class="rest"><summary>{words}</summary><pre>{text}</pre></details>'
+    buttons = "".join(f'<button type="button" data-by="{h}">{h}</button>' for h in fields)
+    body = f'<div class="line heads">{buttons}</div>{body}'
+    return f'<div class="samples" data-heads="{",".join(fields)}">{body}</div>'
 
 
 def ordered(run: FittedRun) -> Array:
@@ -123,8 +113,8 @@ def line(run: FittedRun, row: int, name: str) -> dict[str, str]:
         doubt = float(run.results.doubt[row])
         fields["uncertainty"] = NONE if np.isnan(doubt) else percent(doubt)
     if run.labels is not None:
-        label, unsure = str(int(run.labels[row])), bool(run.uncertain[row])
-        fields["cluster"] = f"{label} or {run.results.runner_up[row]}" if unsure else label
+        other = f" or {run.results.runner_up[row]}" if run.uncertain[row] else ""
+        fields["cluster"] = f"{int(run.labels[row])}{other}"
     gaps, views = run.gaps(row), zip(run.names, run.mask[row], strict=True)
     lost = [gaps.get(name, name) for name, seen in views if name in gaps or not seen]
     fields["missing"] = ", ".join(" ".join(words.split()) for words in lost) or "nothing"
@@ -137,15 +127,20 @@ def _about(run: FittedRun, row: int, place: int, names: dict[int, str]) -> str:
     parts = [escape(f"{run.views_of(row).capitalize()}{gaps}.")]
     if run.labels is not None and len(run.results.margin):
         k, other = int(run.labels[row]), int(run.results.runner_up[row])
-        stays, tries = int(run.results.stays[row]), int(run.results.tries[row])
-        kept = f", kept with {stays} of {tries} views left out" if tries else ""
-        margin = f"margin {run.results.margin[row]:.2f}{kept}"
+        margin = _margin(run, row, "with {} of {} views left out")
         parts.append(f'<i class="{color(k)}"></i>Cluster {k}; next is {other}, {margin}.')
     near = [escape(names[int(r)]) for r in run.results.nearest[place]]
     if near:
         buttons = " ".join(f'<button type="button">{name}</button>' for name in near)
         parts.append(f'Nearest in the representation: <span class="near">{buttons}</span>')
     return f"<p>{' '.join(parts)}</p>"
+
+
+def _margin(run: FittedRun, row: int, how: str) -> str:
+    """The margin of a sample, and how often it stays in its cluster."""
+    stays, tries = int(run.results.stays[row]), int(run.results.tries[row])
+    kept = f", kept {how.format(stays, tries)}" if tries else ""
+    return f"margin {run.results.margin[row]:.2f}{kept}"
 
 
 def _values(run: FittedRun, cells: Sequence[Cell]) -> str:
@@ -159,7 +154,7 @@ def _values(run: FittedRun, cells: Sequence[Cell]) -> str:
         at, *ends = (round(50 + 48 * float(np.clip(z, -HIGH, HIGH)) / HIGH) for z in cell.z)
         low, high = ends if wide else (at, at)
         bar = f'<i class="iv{"" if wide else " was"}" style="--m:{at};--a:{low};--b:{high}"></i>'
-        feature = escape(run.names[cell.view]), escape(feature_name(cell.name))
+        feature = escape(run.names[cell.view]), escape(html.feature_name(cell.name))
         shown = [text, "observed"] if cell.seen else [f"<b>{text}</b>", interval]
         rows.append([*feature, *shown, "" if cell.word else bar])
     return table(["view", "feature", "value", "90 % interval", ""], rows, 99) if rows else ""
@@ -169,19 +164,13 @@ def _values(run: FittedRun, cells: Sequence[Cell]) -> str:
 
 
 class Coloring(NamedTuple):
-    """A way to color samples: the names of its classes, (n,) the class of each sample, and the
-    color of each class."""
+    """A way to color samples: the names of its classes, and (n,) the class of each sample. Ordered
+    classes have shades of one color."""
 
     question: str
     words: list[str]
     which: Array
-    colors: list[str]
-
-    @classmethod
-    def of(cls, question: str, words: list[str], which: Array, ordered: bool = False) -> Coloring:
-        """A color per class; shades of one color if they are ordered."""
-        shades = [f"r{round(8 * i / max(len(words) - 1, 1))}" for i in range(len(words))]
-        return cls(question, words, which, shades if ordered else [*map(color, range(len(words)))])
+    ordered: bool = False
 
 
 def colorings(run: FittedRun) -> list[Coloring]:
@@ -189,13 +178,21 @@ def colorings(run: FittedRun) -> list[Coloring]:
     choices = []
     if run.labels is not None:
         names = [f"cluster {k}" for k in range(int(run.labels.max()) + 1)]
-        choices.append(Coloring.of("cluster", names, run.labels.astype(int)))
+        choices.append(Coloring("cluster", names, run.labels.astype(int)))
     if len(run.results.y):
         choices.append(_by_label(run.results.y))
-    choices.append(_by_pattern(run))
+    patterns, which = np.unique(run.mask, axis=0, return_inverse=True)
+    if len(patterns) <= 10:
+        order = np.argsort(-np.bincount(which.ravel()), kind="stable")
+        words = [run.views_of(int(np.flatnonzero(which.ravel() == k)[0])) for k in order]
+        choices.append(Coloring("missing pattern", words, np.argsort(order)[which.ravel()]))
+    else:  # by the number of observed views
+        counts, place = np.unique(run.mask.sum(1), return_inverse=True)
+        words = [f"{c} view{'' if c == 1 else 's'} observed" for c in counts]
+        choices.append(Coloring("missing pattern", words, place, ordered=True))
     if len(run.results.margin):
         words, sure = ["certain", "uncertain"], run.uncertain.astype(int)
-        choices.append(Coloring("certainty", words, sure, ["line", "k2"]))
+        choices.append(Coloring("certainty", words, sure))
     return choices
 
 
@@ -203,28 +200,15 @@ def _by_label(y: Array) -> Coloring:
     """A coloring by label: many numbers by quintile, many words by the most frequent."""
     values, which = np.unique(y, return_inverse=True)
     if len(values) <= MOST_COLORED:
-        return Coloring.of("label", [str(v) for v in values], which)
+        return Coloring("label", [str(v) for v in values], which)
     if y.dtype.kind in "iuf":
         edges = np.quantile(y, np.linspace(0, 1, 6))
         words = [f"{number(a)} to {number(b)}" for a, b in pairwise(edges)]
-        return Coloring.of("label", words, np.searchsorted(edges[1:-1], y), ordered=True)
+        return Coloring("label", words, np.searchsorted(edges[1:-1], y), ordered=True)
     common = [k for k, _ in Counter(which.tolist()).most_common(MOST_COLORED - 1)]
     place = {k: i for i, k in enumerate(common)}
     words = [*(str(values[k]) for k in common), "others"]
-    return Coloring.of("label", words, np.array([place.get(int(k), len(common)) for k in which]))
-
-
-def _by_pattern(run: FittedRun) -> Coloring:
-    """A coloring by missing pattern, or by the number of observed views if patterns are many."""
-    patterns, which = np.unique(run.mask, axis=0, return_inverse=True)
-    which = which.reshape(-1)
-    if len(patterns) <= 10:
-        order = np.argsort(-np.bincount(which), kind="stable")
-        words = [run.views_of(int(np.flatnonzero(which == k)[0])) for k in order]
-        return Coloring.of("missing pattern", words, np.argsort(order)[which])
-    counts, place = np.unique(run.mask.sum(1), return_inverse=True)
-    words = [f"{c} view{'' if c == 1 else 's'} observed" for c in counts]
-    return Coloring.of("missing pattern", words, place, ordered=True)
+    return Coloring("label", words, np.array([place.get(int(k), len(common)) for k in which]))
 
 
 def representation(run: FittedRun) -> str:
@@ -241,11 +225,20 @@ def representation(run: FittedRun) -> str:
     unit = (reach / (PLANE_SIZE / 2 - EDGE)).max()  # the same on both axes
     places = PLANE_SIZE / 2 + (points - (low + high) / 2) / unit * [1, -1]
     asked, dots = colorings(run), ""
-    for (x, y), row in zip(places, rows, strict=True):
+    for (x, y), row in zip(places, rows.tolist(), strict=True):
         kinds = " ".join(f"{'cqrt'[q]}{c.which[row]}" for q, c in enumerate(asked))
-        tip = f"<title>{escape(_tip(run, asked, int(row)))}</title>"
+        tip = [run.sample(row)]
+        tip += [
+            f"{'label ' * (c.question == 'label')}{c.words[c.which[row]]}"
+            for c in asked
+            if c.question in ("cluster", "label")
+        ]
+        if len(run.results.margin):
+            tip.append(_margin(run, row, "in {} of {} tries"))
+        words = escape("\n".join(filter(None, [*tip, run.views_of(row)])))
         # a line without length under a round cap: zooming is one transform of all dots
-        dots += f'<path class="dot {kinds}" d="M{x:.1f} {y:.1f}h.01">{tip}</path>'
+        dot = f'd="M{x:.1f} {y:.1f}h.01"><title>{words}</title></path>'
+        dots += f'<path class="dot {kinds}" {dot}'
     kind = "t-SNE" if len(points) >= 10 else "principal axes"
     of = "" if len(rows) == len(run.mask) else f"{len(rows)} of {len(run.mask)} samples. "
     note = (
@@ -254,8 +247,8 @@ def representation(run: FittedRun) -> str:
     )
     plot = _switch(asked) + FRAME.substitute(dots=dots)
     lead = "One representation per sample, learned from whatever views it has."
-    body = figure("The samples in the plane", plot, note, kind="wide map")
-    return section("map", "Representation", lead, body)
+    body = html.figure("The samples in the plane", plot, note, kind="wide map")
+    return html.section("map", "Representation", lead, body)
 
 
 def _switch(asked: list[Coloring]) -> str:
@@ -263,14 +256,12 @@ def _switch(asked: list[Coloring]) -> str:
     of a legend show and hide a class."""
     buttons, legends = "", ""
     for q, c in enumerate(asked):
-        checked = " checked" if q == 0 else ""
+        checked, keys = " checked" if q == 0 else "", ""
         buttons += f'<input type="radio" name="by" id="by{q}"{checked}>'
         buttons += f'<label for="by{q}">{escape(c.question)}</label>'
-        keys = "".join(
-            f'<button type="button" data-series="{"cqrt"[q]}{i}" aria-pressed="true">'
-            f'<i class="{"cqrt"[q]}{i}"></i>{escape(word)}</button>'
-            for i, word in enumerate(c.words)
-        )
+        for series, word in ((f"{'cqrt'[q]}{i}", word) for i, word in enumerate(c.words)):
+            keys += f'<button type="button" data-series="{series}" aria-pressed="true">'
+            keys += f'<i class="{series}"></i>{escape(word)}</button>'
         legends += f'<div class="legend by by{q}">{keys}</div>'
     return f'<span class="ask">Color by</span>{buttons}{legends}'
 
@@ -279,24 +270,13 @@ def rules(run: FittedRun) -> str:
     """The color of each class of dots under each coloring, as CSS."""
     css = ""
     for q, c in enumerate(colorings(run) if len(run.results.plane) else ()):
-        for i, name in enumerate(c.colors):
+        for i in range(len(c.words)):
+            name = f"r{round(8 * i / max(len(c.words) - 1, 1))}" if c.ordered else color(i)
+            name = ("line", "k2")[i] if c.question == "certainty" else name
             dot = f".{'cqrt'[q]}{i}"
             css += f"#by{q}:checked~svg {dot},.by{q} {dot}{{--c:var(--{name})}}"
         css += f"#by{q}:checked~.by{q}{{display:flex}}#by{q}:checked+label{{{PRESSED}}}"
     return css
-
-
-def _tip(run: FittedRun, asked: list[Coloring], row: int) -> str:
-    """The tooltip of a sample: its name, cluster, label, margin and views."""
-    lines = [run.sample(row)]
-    for c in asked:
-        if c.question in ("cluster", "label"):
-            lines.append(f"{'label ' * (c.question == 'label')}{c.words[c.which[row]]}")
-    if len(run.results.margin):
-        stays, tries = run.results.stays[row], run.results.tries[row]
-        kept = f", kept in {stays} of {tries} tries" if tries else ""
-        lines.append(f"margin {run.results.margin[row]:.2f}{kept}")
-    return "\n".join(line for line in [*lines, run.views_of(row)] if line)
 
 
 # In clusters.
@@ -326,7 +306,7 @@ def clusters(run: FittedRun) -> str:
         note = "The number was chosen where clusterings of two halves agree most beyond chance."
         pair += chart("How many clusters", note, 3.0, plots.stability, run.results.stability)
     parts = words, _traits(run), f'<div class="two">{pair}</div>', _by_cluster(run, run.labels)
-    return section("clusters", "Clusters", lead, *parts)
+    return html.section("clusters", "Clusters", lead, *parts)
 
 
 def agreement(run: FittedRun) -> dict[str, float]:
@@ -357,16 +337,13 @@ def _matrix(run: FittedRun, labels: Array) -> str:
 def _traits(run: FittedRun) -> str:
     """The features that differ most in each cluster, with their effect sizes."""
     profiles, lines = run.results.profiles, []
-    if not len(profiles):
-        return ""
-    for k, effects in enumerate(profiles["effect"].T[:MOST_CLUSTERS]):
+    for k, effects in enumerate(profiles["effect"].T[:MOST_CLUSTERS] if len(profiles) else ()):
         words = ""
         for f in np.argsort(-np.abs(np.nan_to_num(effects)), kind="stable")[:TRAITS]:
-            view, name, _ = profiles[f]
             if np.isfinite(effects[f]):
                 kind, sign = ("up", "+") if effects[f] > 0 else ("down", "")
-                names = f"{escape(feature_name(name))}<small>{escape(view)}</small>"
-                words += f'<span class="{kind}">{names} <b>{sign}{number(effects[f])}</b></span> '
+                name = html.feature_of(profiles["feature"][f], profiles["view"][f])
+                words += f'<span class="{kind}">{name} <b>{sign}{number(effects[f])}</b></span> '
         if words:
             lines.append([_cluster(k), f'<span class="traits">{words}</span>'])
     note = (
@@ -374,7 +351,7 @@ def _traits(run: FittedRun) -> str:
         "deviations of the feature; they describe clusters and test nothing"
     )
     whole = table(["cluster", "features that differ most"], lines, 9)
-    return plain("What makes a cluster", note, whole)
+    return plain("What makes a cluster", note, whole) if len(profiles) else ""
 
 
 def _cluster(k: int) -> str:
@@ -383,19 +360,17 @@ def _cluster(k: int) -> str:
 
 def _by_cluster(run: FittedRun, labels: Array) -> str:
     """A table of cluster size, stability and share of samples that lack each view."""
-    lacking = (~run.mask).mean(0)
+    lacking, lines = (~run.mask).mean(0), []
     error = np.sqrt(np.maximum(lacking * (1 - lacking), 1e-12))  # of one sample
-    tries = run.results.tries if len(run.results.tries) else np.zeros(len(run.mask))
-    lines = []
     for k in np.unique(labels[labels < MOST_CLUSTERS]):
         mine = labels == k
-        tried = tries[mine].sum()
-        sure = percent(run.results.stays[mine].sum() / tried) if tried else "–"
+        tried = run.results.tries[mine].sum() if len(run.results.tries) else 0
+        sure = percent(run.results.stays[mine].sum() / tried) if tried else NONE
         shares = (~run.mask[mine]).mean(0)
         far = np.abs(shares - lacking) > np.maximum(3 * error / np.sqrt(mine.sum()), 0.1)
-        cells = [
+        cells = (
             f"<b>{percent(s)}</b>" if f else percent(s) for s, f in zip(shares, far, strict=True)
-        ]
+        )
         lines.append([_cluster(k), number(mine.sum()), sure, *cells])
     heads = ["cluster", "samples", "kept", *(f"no {name}" for name in run.names)]
     note = (
