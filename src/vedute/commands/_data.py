@@ -17,7 +17,6 @@ from vedute.commands._command import say
 from vedute.data import missing
 from vedute.data.entry import Entry
 from vedute.data.escaping import listed
-from vedute.data.frames import ViewSpec
 from vedute.data.problems import all_at_once, incomplete, noted
 from vedute.data.store import manifest
 from vedute.data.views import Views
@@ -46,11 +45,17 @@ def open_data(source: str, how: io.Reading) -> io.Data:
 
 def check(views: Views) -> None:
     """Reject unusable data: empty columns, or views without common samples."""
-    specs = views.specs or ()
-    for v, spec in enumerate(specs):
+    for v, spec in enumerate(views.specs or ()):
+        names = missing.empty_columns(views, v) if bool(views.mask[:, v].any()) else []
+        if not names:
+            continue
+        fix = f" (--drop {quote(','.join(map(str, names[:5])))})" if spec.columns else ""
+        what, have = ("columns", "have") if len(names) > 1 else ("column", "has")
         with noted(part=False):
-            _check_columns(views, v, spec)
-    if len(specs) > 1 and int(views.mask.sum(1).max()) < 2 and not incomplete():
+            raise ValueError(
+                f"view {spec.name!r}, {what} {listed(names)} {have} no value; drop the {what}{fix}"
+            )
+    if len(views.names) > 1 and int(views.mask.sum(1).max()) < 2 and not incomplete():
         firsts = []
         for v, name in enumerate(views.names):
             rows = views.mask[:, v].nonzero().flatten().tolist()[:1]
@@ -61,18 +66,6 @@ def check(views: Views) -> None:
             f"no sample has two views: no id is in two of them (first ids: {', '.join(firsts)}); "
             "give a sample the same id in all views"
         )
-
-
-def _check_columns(views: Views, v: int, spec: ViewSpec) -> None:
-    """Reject columns without any value."""
-    names = missing.empty_columns(views, v) if bool(views.mask[:, v].any()) else []
-    if not names:
-        return
-    fix = f" (--drop {quote(','.join(map(str, names[:5])))})" if spec.columns else ""
-    which = f"column {names[0]!r} has no value; drop the column"
-    if len(names) > 1:
-        which = f"columns {listed(names)} have no value; drop the columns"
-    raise ValueError(f"view {spec.name!r}, {which}{fix}")
 
 
 def opened(source: str, how: io.Reading, groups: str | None = None) -> tuple[Views, Any]:
@@ -236,10 +229,10 @@ def probabilities(model: Estimator, views: Views) -> dict[str, Any]:
     """Probabilities of all categories, (n,) by view, column and category."""
     columns = {}
     for view, p in model.impute_proba(views).items():
-        pairs = [*p.columns] if p.columns.nlevels > 1 else [(None, label) for label in p.columns]
-        for (column, category), chances in zip(pairs, p.to_numpy().T, strict=True):
-            name = view if column is None else f"{view}.{column}"
-            columns[f"{name}={category}"] = chances
+        for label, chances in zip(p.columns, p.to_numpy().T, strict=True):
+            nested = p.columns.nlevels > 1
+            name = f"{view}.{label[0]}={label[1]}" if nested else f"{view}={label}"
+            columns[name] = chances
     return columns
 
 
@@ -247,12 +240,11 @@ def write_filled(
     part: Path, given: io.Data, entry: Entry, model: Estimator, interval: float | None, scale: str
 ) -> None:
     """Write a file or folder like the data, with missing views and entries filled in."""
-    ends = _ends(model.impute(entry.views, interval, scale))
-    anew = {end: filling.written_whole(model.views_, scale, end != "mean") for end in ends}
-    filled = {
-        name: entry.filled([end.filled(v) for v in range(len(end.x))], anew[name])
-        for name, end in ends.items()
-    }
+    filled, anew = {}, {}
+    for name, end in _ends(model.impute(entry.views, interval, scale)).items():
+        anew[name] = filling.written_whole(model.views_, scale, name != "mean")
+        values = [end.filled(v) for v in range(len(end.x))]
+        filled[name] = entry.filled(values, anew[name])
     given = given.unknown([entry.views.names[v] for v in anew["mean"]])
     io.write_views(part, given, filled.pop("mean"), filled)
     if part.suffix.lower() in io.ANNOTATED:

@@ -13,7 +13,7 @@ import numpy as np
 
 from vedute.data import missing
 from vedute.figures import plots
-from vedute.report.html import chart, feature_name, figure, number, percent, plain, section, table
+from vedute.report.html import chart, feature_of, figure, number, percent, plain, section, table
 from vedute.report.measure import Array
 from vedute.report.run_folder import FittedRun, public, used_settings
 from vedute.training import history
@@ -51,7 +51,17 @@ def data(run: FittedRun) -> str:
     inside = (np.array(holes) / np.maximum(run.mask.mean(0), 1e-9)).tolist()
     shown, height = (run.mask, run.names, inside), 1.3 + 0.3 * len(run.names)
     patterns = chart(title, note, height, plots.missing, *shown, wide=True)
-    return section("data", "Data", lead, patterns, _dependence(run), views, _together(run))
+    together = ""
+    if not run.mask.all() and len(run.names) > 2:
+        counts = missing.pair_counts(run.mask)
+        pairs = [
+            [escape(name), *(number(n) if n else "<b>0</b>" for n in row)]
+            for name, row in zip(run.names, counts, strict=True)
+        ]
+        apart = unconnected(run)
+        together = table(["", *run.names], pairs) + f"<p><b>{escape(apart)}.</b></p>" * bool(apart)
+        together = plain("Samples that have both views", "on the diagonal, the view", together)
+    return section("data", "Data", lead, patterns, _dependence(run), views, together)
 
 
 def depends(run: FittedRun) -> Array:
@@ -78,7 +88,7 @@ def _dependence(run: FittedRun) -> str:
     rows = [
         [
             escape(lost),
-            f"{escape(feature_name(feature))}<small>{escape(view)}</small>",
+            feature_of(feature, view),
             f"{'+' if difference > 0 else ''}{number(difference)}",
             f"{p:.1g}" if p >= 1e-12 else "< 1e−12",
         ]
@@ -91,20 +101,6 @@ def _dependence(run: FittedRun) -> str:
     )
     heads = ["missing", "feature that differs there", "difference", "p"]
     return plain(title, note, words + table(heads, rows, 2))
-
-
-def _together(run: FittedRun) -> str:
-    """A table of how many samples have both views of a pair; empty if the data are complete."""
-    if run.mask.all() or len(run.names) < 3:
-        return ""
-    rows = [
-        [escape(name), *(number(n) if n else "<b>0</b>" for n in row)]
-        for name, row in zip(run.names, missing.pair_counts(run.mask), strict=True)
-    ]
-    apart = unconnected(run)
-    note = f"<p><b>{escape(apart)}.</b></p>" if apart else ""
-    title = "Samples that have both views"
-    return plain(title, "on the diagonal, the view", table(["", *run.names], rows) + note)
 
 
 def unconnected(run: FittedRun) -> str:
@@ -202,13 +198,9 @@ def repeat(run: FittedRun) -> str:
         **({"left out": facts["left_out"]} if facts.get("left_out") else {}),
     }
     settings = {k: _public(run, v) for k, v in used_settings(config).items()}
-    return section(
-        "repeat",
-        "To repeat this",
-        "Same data, same versions, same seed: same result.",
-        f'<pre tabindex="0">{escape(command)}</pre>{_pairs(origin)}',
-        f"<h3>Settings</h3>{_pairs(settings)}",
-    )
+    parts = f'<pre tabindex="0">{escape(command)}</pre>', _pairs(origin), "<h3>Settings</h3>"
+    lead = "Same data, same versions, same seed: same result."
+    return section("repeat", "To repeat this", lead, *parts, _pairs(settings))
 
 
 def _public(run: FittedRun, word: Any) -> Any:

@@ -39,6 +39,10 @@ WIDTH = 1.645  # deviations: so much of a normal distribution lies within
 SHOWN_FEATURES = 120  # features: more are thinned out
 UNLIKE = 20  # features whose deviations differ more have no common unit
 SHARES = ("bernoulli", "categorical")  # values between 0 and 1
+KEY = (
+    '<span><i class="was"></i>truth, never shown</span>'
+    '<span><i class="is"></i>inferred</span><span><i class="may"></i>90 % interval</span>'
+)
 WHICH = {0.1: "easy", 0.5: "typical", 0.9: "hard"}
 
 
@@ -68,7 +72,13 @@ def hidden(run: FittedRun) -> str:
     title, height = f"Errors of {run.method} one by one", 1.0 + 0.36 * len(_rows(run))
     shown = error, run.base(), run.hidden_views(), run.names
     one_by_one = chart(title, note, height, plots.hidden, *shown, wide=True)
-    parts = _explained(run), _by_feature(run), _errors(run), one_by_one, _weights(run)
+    lines, experts = [], [""]
+    for name, weights in run.facts.get("weights", {}).items():
+        experts, shares = list(weights), [*weights.values(), max(0.0, 1 - sum(weights.values()))]
+        lines.append([escape(name), *map(percent, shares)])
+    note = "weights learned on hidden views; the rest is the mean of each feature"
+    trust = plain("Expert weights", note, table(["view", *experts, "mean"], lines))
+    parts = _explained(run), _by_feature(run), _errors(run), one_by_one, trust if lines else ""
     return section("hidden", "Hidden views", lead, *parts)
 
 
@@ -141,18 +151,6 @@ def _errors(run: FittedRun) -> str:
         "of each feature"
     )
     return plain("Imputation error", note, table(["view", "hidden", *errors], lines))
-
-
-def _weights(run: FittedRun) -> str:
-    """A table of expert weights by view, in percent; empty without experts."""
-    weights: dict[str, dict[str, float]] = run.facts.get("weights", {})
-    lines, experts = [], [""]
-    for name, by_expert in weights.items():
-        experts, shares = list(by_expert), [*by_expert.values()]
-        lines.append([escape(name), *map(percent, [*shares, max(0.0, 1 - sum(shares))])])
-    note = "weights learned on hidden views; the rest is the mean of each feature"
-    whole = table(["view", *experts, "mean"], lines)
-    return plain("Expert weights", note, whole) if lines else ""
 
 
 def intervals(run: FittedRun) -> str:
@@ -321,46 +319,35 @@ def _pictures(run: FittedRun, v: int, shape: Sequence[int]) -> str:
 
 
 def _profiles(run: FittedRun, v: int) -> str:
-    """Charts of three instances of a view: an easy, a typical and a hard one."""
-    scale = run.results.scale[v].ravel().astype(float)
-    low, high = np.quantile(scale[scale > 0], (0.05, 0.95)) if (scale > 0).any() else (1.0, 1.0)
-    unlike = high > UNLIKE * max(low, 1e-300)  # no common scale: in standard deviations
-    unit = np.where(scale > 0, scale, 1.0) if unlike else None
-    count, width = len(run.results.at[v]), scale.size
-    instances = {round(q * (count - 1)): word for q, word in WHICH.items()}
-    charts = [
-        _instance(run, v, i, word if len(instances) > 2 else "", unit)
-        for i, word in instances.items()
-    ]
-    key = (
-        '<span><i class="was"></i>truth, never shown</span>'
-        '<span><i class="is"></i>inferred</span><span><i class="may"></i>90 % interval</span>'
-    )
-    stride = -(-width // SHOWN_FEATURES)
-    thin = f"{-(-width // stride)} of " if stride > 1 else ""
-    note = f"{thin}{width} features, in {'standard deviations' if unlike else 'your units'}"
-    body = f'<div class="legend key">{key}</div><div class="three">{"".join(charts)}</div>'
-    return figure(run.names[v], body, note, kind="wide")
-
-
-def _instance(run: FittedRun, v: int, i: int, word: str, unit: Array | None) -> str:
-    """A chart of one instance: truth, inferred values and 90 % intervals."""
-    results = run.results
+    """Charts of an easy, a typical and a hard instance of a view: truth, inferred values and 90 %
+    intervals."""
+    results, count, charts = run.results, len(run.results.at[v]), ""
     center, scale = results.center[v].ravel(), results.scale[v].ravel()
-    truth, mean, std = (a[v][i].ravel() for a in (results.truth, results.mean, results.std))
-    known = (scale > 0) & ~np.isnan(truth - mean)
-    error = np.mean(((truth - mean)[known] / scale[known]) ** 2) if known.any() else np.nan
-    reach = results.reach.get(v)  # in standard deviations; normal if it was not measured
-    wide = WIDTH if reach is None else float(np.interp(SHOWN_AT, results.levels, reach[i]))
-    if unit is not None:
-        truth, mean, std = (truth - center) / unit, (mean - center) / unit, std / unit
-    low, high = mean - wide * std, mean + wide * std
-    if results.likelihoods[v] in SHARES:
-        low, high = low.clip(0, 1), high.clip(0, 1)
-    shown = np.arange(0, len(truth), -(-len(truth) // SHOWN_FEATURES))
-    title, inferred = f"{run.names[v]}, {word or 'an'} instance", (mean, low, high)
-    drawn = shown, truth[shown], tuple(a[shown] for a in inferred)
-    body = html.drawing(plots.instance, title, html.THIRD, 1.9, *drawn)
-    words = (word, run.sample(int(results.at[v][i])), f"error {error:.2f}")
-    head = " · ".join(w for w in words if w)
-    return f'<div><p class="instance">{escape(head)}</p>{body}</div>'
+    unit = np.where(scale > 0, scale.astype(float), 1.0)
+    least, most = np.quantile(unit[scale > 0], (0.05, 0.95)) if (scale > 0).any() else (1.0, 1.0)
+    unlike = most > UNLIKE * max(least, 1e-300)  # no common scale: in standard deviations
+    stride = -(-scale.size // SHOWN_FEATURES)
+    shown = np.arange(0, scale.size, stride)
+    instances = {round(q * (count - 1)): word for q, word in WHICH.items()}
+    for i, word in instances.items():
+        word = word if len(instances) > 2 else ""
+        truth, mean, std = (a[v][i].ravel() for a in (results.truth, results.mean, results.std))
+        known = (scale > 0) & ~np.isnan(truth - mean)
+        error = np.mean(((truth - mean)[known] / scale[known]) ** 2) if known.any() else np.nan
+        reach = results.reach.get(v)  # in standard deviations; normal if it was not measured
+        wide = WIDTH if reach is None else float(np.interp(SHOWN_AT, results.levels, reach[i]))
+        if unlike:
+            truth, mean, std = (truth - center) / unit, (mean - center) / unit, std / unit
+        ends = mean - wide * std, mean + wide * std
+        if results.likelihoods[v] in SHARES:
+            ends = ends[0].clip(0, 1), ends[1].clip(0, 1)
+        drawn = shown, truth[shown], tuple(a[shown] for a in (mean, *ends))
+        title = f"{run.names[v]}, {word or 'an'} instance"
+        body = html.drawing(plots.instance, title, html.THIRD, 1.9, *drawn)
+        words = word, run.sample(int(results.at[v][i])), f"error {error:.2f}"
+        head = escape(" · ".join(filter(None, words)))
+        charts += f'<div><p class="instance">{head}</p>{body}</div>'
+    thin = f"{len(shown)} of " if stride > 1 else ""
+    note = f"{thin}{scale.size} features, in {'standard deviations' if unlike else 'your units'}"
+    body = f'<div class="legend key">{KEY}</div><div class="three">{charts}</div>'
+    return figure(run.names[v], body, note, kind="wide")

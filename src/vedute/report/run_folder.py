@@ -238,8 +238,6 @@ class FittedRun:
                 f"{folder} has no {lacking[0]}; give a folder that `vedute fit` wrote"
             )
         arrays = _whole(folder / "embedding.npz", _arrays)
-        if "mask" not in arrays:
-            raise ValueError(f"{folder / 'embedding.npz'} is damaged; fit again")
         facts = _whole(folder / "data.json", lambda _: _facts(folder))
         keep = Keep(*(a and b for a, b in zip(keep, keeps(folder), strict=True)))
         measured = _whole(folder / "report.npz", lambda p: Results.of(_arrays(p)))
@@ -247,7 +245,7 @@ class FittedRun:
             config=_whole(folder / "config.toml", lambda p: tomllib.loads(_text(p))),
             facts=facts | {"left_out": keep.left_out()},
             history=_whole(folder / "history.jsonl", _records),
-            mask=arrays["mask"].astype(bool),
+            mask=_whole(folder / "embedding.npz", lambda _: arrays["mask"].astype(bool)),
             labels=arrays.get("labels"),
             ids=arrays.get("ids"),
             hidden=_whole(folder / "hidden.npz", _arrays),
@@ -276,20 +274,13 @@ class FittedRun:
             return ""
         return f"row {row}" if self.ids is None else str(self.ids[row])
 
-    def features(self, v: int) -> list[str]:
-        """Names of the features of view v, or their positions."""
-        count = int(np.prod(self.facts["shapes"][v]))
-        names = self.results.features.get(v, np.arange(count))
-        return [f"feature {k}" if str(k).isdecimal() else str(k) for k in names]  # positions
-
     def views_of(self, row: int) -> str:
         """The views that a sample has, or lacks, whichever list is shorter."""
         names = np.array(self.names, object)
-        seen, lost = names[self.mask[row]].tolist(), names[~self.mask[row]].tolist()
-        if not lost:
-            return "all views observed"
-        few = len(lost) <= len(seen)
-        return f"without {', '.join(lost)}" if few else f"only {', '.join(seen)}"
+        seen, lost = names[self.mask[row]], names[~self.mask[row]]
+        if len(lost) > len(seen):
+            return f"only {', '.join(seen)}"
+        return f"without {', '.join(lost)}" if len(lost) else "all views observed"
 
     def gaps(self, row: int) -> dict[str, str]:
         """Missing entries of the observed views of a sample, by view: "2 values of blood"."""
@@ -303,9 +294,8 @@ class FittedRun:
 
     def held_out(self) -> bool:
         """Whether hidden views were predicted before the model learned from them."""
-        if self.results.held_out is None:  # not measured
-            return not self.history or self.watched()
-        return self.results.held_out
+        known = self.results.held_out  # None: not measured
+        return not self.history or self.watched() if known is None else known
 
     def hidden_views(self) -> Array:
         """The view of each measured hidden instance, (h,)."""
@@ -324,25 +314,21 @@ class FittedRun:
 
     def advice(self) -> str | None:
         """A simple fill that is as good as the trained model, and its time; None if none is."""
-        results = self.results
-        timed = [key for key in methods.baselines() if key in results.fill_seconds]
-        if not timed or not self.history:
-            return None
-        best = min(timed, key=lambda key: float(results.fill_errors[key].mean()))
-        if results.fill_errors[best].mean() > AS_GOOD * results.error.mean():
+        results, names = self.results, methods.baselines()
+        errors = {k: results.fill_errors[k].mean() for k in names if k in results.fill_seconds}
+        best = min(errors, key=lambda k: errors[k], default="")
+        if not best or not self.history or errors[best] > AS_GOOD * results.error.mean():
             return None
         seconds, rows = float(results.fill_seconds[best]), results.fill_rows
         time = f"{seconds:.0f} s" if seconds >= 2 else f"{max(seconds, 0.1):.1f} s"
         subset = "" if rows == len(self.mask) else f" for {rows} samples"
-        fill = f"{methods.baselines()[best]} is as good on these data"
-        return f"{fill} and takes {time}{subset}: --method {best}"
+        return f"{names[best]} is as good on these data and takes {time}{subset}: --method {best}"
 
     def warmup(self) -> int:
         """The last step of the warm-up, whose weights are never kept; 0 without one."""
         settings = used_settings(self.config)
-        if not settings.get("warmup") and "experts" not in settings:  # of which MVP may have one
-            return 0
-        return history.warmup_end(self.history)
+        warms = settings.get("warmup") or "experts" in settings  # of which MVP may have one
+        return history.warmup_end(self.history) if warms else 0
 
     def second(self) -> int:
         """The step after which the model was refit; 0 without a refit."""

@@ -345,17 +345,13 @@ def _traits(run: FittedRun) -> str:
                 name = html.feature_of(profiles["feature"][f], profiles["view"][f])
                 words += f'<span class="{kind}">{name} <b>{sign}{number(effects[f])}</b></span> '
         if words:
-            lines.append([_cluster(k), f'<span class="traits">{words}</span>'])
+            lines.append([f'<i class="{color(k)}"></i>{k}', f'<span class="traits">{words}</span>'])
     note = (
         "mean of a cluster minus that of all other samples, observed values only, in standard "
         "deviations of the feature; they describe clusters and test nothing"
     )
     whole = table(["cluster", "features that differ most"], lines, 9)
     return plain("What makes a cluster", note, whole) if len(profiles) else ""
-
-
-def _cluster(k: int) -> str:
-    return f'<i class="{color(k)}"></i>{k}'
 
 
 def _by_cluster(run: FittedRun, labels: Array) -> str:
@@ -371,7 +367,7 @@ def _by_cluster(run: FittedRun, labels: Array) -> str:
         cells = (
             f"<b>{percent(s)}</b>" if f else percent(s) for s, f in zip(shares, far, strict=True)
         )
-        lines.append([_cluster(k), number(mine.sum()), sure, *cells])
+        lines.append([f'<i class="{color(k)}"></i>{k}', number(mine.sum()), sure, *cells])
     heads = ["cluster", "samples", "kept", *(f"no {name}" for name in run.names)]
     note = (
         "kept: how often samples stay in it when one of their views is left out. Then the share of "
