@@ -86,8 +86,7 @@ app = typer.Typer(
 
 
 def main() -> None:
-    """Run vedute; exit codes: 0 done; 1 negative result; 2 wrong input or command; 3 disk or memory
-    full."""
+    """Run vedute; exit codes: 1 negative result; 2 wrong input; 3 disk or memory full."""
     for name, value in SLEEPING.items():  # read when torch starts its threads
         os.environ.setdefault(name, value)
     _ranks.quiet()
@@ -176,8 +175,7 @@ def flowing(doc: str) -> str:
 
 
 def _module(name: str) -> Any:
-    """The module of a command. If one of another distribution cannot be imported, calling it
-    reports the error, and other commands still work."""
+    """The module of a command; if it cannot be imported, one that says so when it is called."""
     try:
         return commands.find(name)
     except ImportError as error:

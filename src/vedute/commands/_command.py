@@ -63,9 +63,8 @@ def command(run: Callable[..., Answer]) -> Callable[..., None]:
 
 
 def _option(declared: inspect.Parameter) -> inspect.Parameter:
-    """Make a text that annotates a parameter the help of an option. It may start like a manual,
-    "-o --out OUT: " or "FILE: "; a second text describes the default. A flag that is off by default
-    has no negation."""
+    """Make an option of a parameter annotated with a text like "-o --out FILE: Its help.", which
+    may lack the names or the start, and with one on its default. Flags have no negation."""
     kind, *notes = get_args(declared.annotation) or [declared.annotation]
     if not notes or not isinstance(notes[0], str):
         return declared

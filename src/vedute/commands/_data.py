@@ -120,10 +120,7 @@ def load(run: Path, method: str | None) -> Estimator:
 def open_run(
     run: Path, source: str, how: io.Reading, method: str | None
 ) -> tuple[Estimator, io.Data, Entry]:
-    """Load a fitted estimator, the data to apply it to, and their checked views.
-
-    Data are read like those of the RUN, except for options that `how` sets.
-    """
+    """Load a RUN, and data that are read like its own but for what `how` sets."""
     from vedute.report import run_folder
 
     model, given = load(run, method), how.given()
@@ -151,8 +148,7 @@ def guarded_ids(safe: bool) -> Iterator[None]:
 def computed(
     columns: Columns, model: Estimator, given: io.Data, views: Views
 ) -> tuple[Any, dict[str, Any]]:
-    """Ids of all samples, or else row numbers, and columns computed by a fitted estimator. A store
-    is processed in blocks, and its results are put into the order of the original data."""
+    """Ids or row numbers, and computed columns; those of a store in the order before it."""
     ids = views.index.numpy() if views.ids is None else views.ids
     if given.whole is None:
         return ids, dict(columns(model, views))
@@ -186,10 +182,7 @@ def new_file(out: Path, force: bool, endings: Sequence[str] = (".npz",)) -> Iter
 
 @contextmanager
 def new_views(out: Path, force: bool, source: str, tables: bool = False) -> Iterator[Path]:
-    """A context with the temporary path of `out`, a file or folder like `source`, or .npz.
-
-    tables: write a folder of tables where `source` is a store.
-    """
+    """A context with the temporary path of `out`, which is like `source`, `tables` or .npz."""
     check_place(out, source)
     ending = out.suffix.lower()
     ends = ("lower", "upper")  # of intervals, from an earlier call
@@ -256,8 +249,7 @@ def write_filled(
 def write_filled_blocks(
     part: Path, given: io.Data, model: Estimator, interval: float | None, scale: str, tables: bool
 ) -> None:
-    """Write the rows of a store in blocks, as a store or as one table per view; lower and upper
-    ends into folders inside it. Samples without ids have the row numbers of the original data."""
+    """Write the rows of a store in blocks, as a store or as tables; ends into folders inside."""
     assert given.whole is not None
     assert given.path is not None
     n, writers = len(given.whole), dict[str, Any]()

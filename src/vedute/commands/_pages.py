@@ -27,8 +27,7 @@ def new(out: Path, force: bool) -> Iterator[Path]:
 
 
 def measure(run: Path, source: str, method: str) -> None:
-    """Measure what a page will show, and store it in the RUN. A subprocess does this, so a crash
-    of a library cannot damage the run."""
+    """Measure what a page will show, in a subprocess: a crash there cannot damage the RUN."""
     if is_store(source) and manifest(Path(source))["samples"] > MOST:
         say(f"a page about this run will lack its measurements: {source} has over {MOST} samples")
         return

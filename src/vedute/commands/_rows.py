@@ -19,8 +19,7 @@ Out = Annotated[
 
 
 def writes_rows(columns: Columns, doc: str) -> Callable[..., None]:
-    """A command that writes `columns` computed by a fitted estimator, one row per sample: a table,
-    or annotations of the data in formats that hold both."""
+    """A command that writes computed columns as a table, or into a copy of annotated data."""
 
     def run(
         reading: _options.ReadingOptions,

@@ -101,8 +101,7 @@ def estimator(
     given: Settings,
     values: bool,
 ) -> tuple[Estimator, str, str | None]:
-    """An unfitted estimator, its method and preset: --set overrides the file, and both override
-    the preset. Without `values`, its model must not contain samples."""
+    """An unfitted estimator, its method and preset; --set overrides a file, both a preset."""
     file = {"method": None, "preset": None} | ({} if config is None else _read_config(config))
     named = file.pop("method"), file.pop("preset")
     preset = preset or named[1]

@@ -120,8 +120,7 @@ def _checkpoint(model: Estimator, out: Path, resume: bool, force: bool) -> Path 
 def _learn(
     model: Estimator, source: str, how: io.Reading, groups: str | None, place: Path | None
 ) -> tuple[Estimator, Views]:
-    """Read the data and fit, with checkpoints in the folder `place`; with several ranks, wait for
-    all of them. The message on a terminating signal says how to resume, if possible."""
+    """Read the data and fit, with checkpoints in the folder `place`, on all ranks."""
     from vedute.commands import _data
     from vedute.methods.best_pair import for_views
     from vedute.scale import ranks

@@ -60,8 +60,7 @@ MARKERS = "o^"  # the second ten classes have the colors of the first
 
 @contextmanager
 def style() -> Iterator[None]:
-    """A context with the style of this package. Other parameters are untouched: the first figure
-    of a notebook makes matplotlib interactive, which `rc_context` would undo."""
+    """A context with our style only: `rc_context` would end the interactive mode of a notebook."""
     if find_spec("matplotlib") is None:
         raise ImportError("plots need matplotlib: pip install 'vedute[plots]'")
     from matplotlib import rcParams
@@ -100,8 +99,7 @@ def missing(ax: Axes, mask: Bools, names: Sequence[str], holes: Sequence[float])
 
 
 def errors(ax: Axes, history: Records, kept: Mapping[str, Any], warm: int, second: int) -> None:
-    """Draw the error on hidden views over steps; warm, second: the end of the warm-up and the start
-    of the refit, 0 without one."""
+    """Draw the error on hidden views; warm, second: end of warm-up and start of refit, or 0."""
     checked = [r for r in history if r["hidden_error"] is not None]
     last = _stages(ax, history, warm, second)
     steps, values = ([r[k] for r in checked] for k in ("step", "hidden_error"))
@@ -153,9 +151,7 @@ def _stages(ax: Axes, history: Records, warm: int, second: int) -> int:
 
 
 def points(ax: Axes, places: Array, labels: Array | None, name: str) -> None:
-    """Draw samples (n, 2) in the plane, colored by label (n,) if given: numbers with too many
-    values for classes on a scale, classes by color, with another marker for the second ten, and
-    rare classes in grey."""
+    """Draw samples (n, 2) colored by label (n,): many numbers on a scale, rare classes in grey."""
     (x, y), size = places.T, float(np.clip(5000 / max(len(places), 1), 6, 36))
     style: dict[str, Any] = {"s": size, "alpha": 0.8, "linewidths": 0}
     if labels is None:
@@ -440,9 +436,6 @@ def _colors(*colors: str) -> Colormap:
 def percent_of(share: float) -> str:
     """Format a share in percent; a positive one is never rounded to 0 %."""
     return "<1 %" if 0 < share < 0.005 else f"{100 * share:.0f} %"
-
-
-# Figures of several Axes.
 
 
 @styled

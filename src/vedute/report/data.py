@@ -142,8 +142,7 @@ def ended(records: Sequence[history.Record]) -> str:
 
 
 def stages(run: FittedRun) -> str:
-    """A table of the training stages: what each did, its steps and its hidden-view error.
-    Consecutive stages of one kind that have no measured error are one."""
+    """A table of the training stages; consecutive ones of one kind without an error are one."""
     rows: list[list[str]] = []
     start, second = 0, run.second()
     for _, group in groupby(run.history, key=lambda record: record["stage"]):

@@ -197,9 +197,6 @@ def _averaged(run: FittedRun, values: Array) -> list[tuple[str, Array]]:
     return [("all views", average), *((run.names[v], values[v]) for v in shown)]
 
 
-# Which view informs which.
-
-
 def informs(run: FittedRun) -> str:
     """The matrix, the unique share of each view, and the gain of one more view; may be empty."""
     if not len(run.results.alone) or not run.held_out() or not run.results.alone[2].any():
@@ -272,9 +269,6 @@ def _own(run: FittedRun, shares: Array, gain: Array) -> str:
     return plain("Redundant and unique", note, table(heads, lines, 2))
 
 
-# Examples beside the truth: profiles with intervals, or pictures.
-
-
 def examples(run: FittedRun, shapes: Mapping[str, Sequence[int]]) -> str:
     """Examples of every view, if any; `shapes` of views that hold pictures as rows of numbers."""
     unknown = [k for k in shapes if k not in run.names]
@@ -319,8 +313,7 @@ def _pictures(run: FittedRun, v: int, shape: Sequence[int]) -> str:
 
 
 def _profiles(run: FittedRun, v: int) -> str:
-    """Charts of an easy, a typical and a hard instance of a view: truth, inferred values and 90 %
-    intervals."""
+    """Charts of an easy, a typical and a hard instance of a view, with 90 % intervals."""
     results, count, charts = run.results, len(run.results.at[v]), ""
     center, scale = results.center[v].ravel(), results.scale[v].ravel()
     unit = np.where(scale > 0, scale.astype(float), 1.0)

@@ -59,8 +59,7 @@ def figure(title: str, body: str, note: str = "", kind: str = "") -> str:
 
 
 def chart(title: str, note: str, height: float, draw: Draw, *shown: Any, wide: bool = False) -> str:
-    """A figure that `draw(ax, *shown)` makes on Axes of this height in inches; title: unique in the
-    page; wide: in two layouts, one for a wide window and paper, one for a phone."""
+    """A figure drawn by `draw(ax, *shown)`; wide: in two layouts, for a window and for a phone."""
     if not wide:
         return figure(title, drawing(draw, title, HALF, height, *shown), note)
     broad, slim = (drawing(draw, title, width, height, *shown) for width in (BROAD, SLIM))

@@ -52,28 +52,22 @@ _empty = partial(np.zeros, 0)
 
 
 class Cell(NamedTuple):
-    """One value of a listed sample.
+    """One value of a listed sample."""
 
-    of: position in `listed`; view; name of the feature; seen: observed, not inferred; value, low
-    and high end of the interval; word: of a category; z: value, low and high in standard deviations
-    from the mean of the feature
-    """
-
-    of: int
+    of: int  # position in `listed`
     view: int
-    name: str
-    seen: bool
+    name: str  # of the feature
+    seen: bool  # observed, not inferred
     value: float
-    low: float
+    low: float  # ends of the interval
     high: float
-    word: str
-    z: tuple[float, float, float]
+    word: str  # of a category
+    z: tuple[float, float, float]  # value, low, high: in standard deviations from the mean
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Results:
-    """All measurements of a fit. A run that keeps no values (`vedute fit --no-values`) has none of
-    the fields marked `PERSONAL`."""
+    """All measurements of a fit; those marked `PERSONAL` are left out by --no-values."""
 
     method: str = ""
     likelihoods: Array = field(default_factory=_empty)  # (L,)
@@ -190,8 +184,7 @@ def evidence(model: Estimator, views: Views) -> Results:
 
 
 def _clusters(model: Estimator, views: Views, z: Array) -> Fields:
-    """How certain clusters are, and the features that differ most between those with enough
-    samples."""
+    """How certain clusters are, and the features that differ most between large ones."""
     n, L = views.shape
     if hasattr(model, "centers_"):
         distance = np.linalg.norm(z[:, None] - model.centers_, axis=2)
@@ -220,9 +213,6 @@ def _clusters(model: Estimator, views: Views, z: Array) -> Fields:
         names = {k: [*described.index.get_level_values(k).map(str)] for k in ("view", "feature")}
         fields["profiles"] = records(names | {"effect": described.to_numpy()})
     return fields
-
-
-# Hidden views.
 
 
 def _on_hidden_views(model: Estimator, views: Views) -> Fields:
@@ -286,24 +276,18 @@ def _fills(model: Estimator, views: Views, rows: Array, which: Array) -> Fields:
     return {"fill_errors": errors, "fill_seconds": seconds, "fill_rows": len(data)}
 
 
-# Single samples.
-
-
 class Looked(NamedTuple):
-    """One view of m samples: value, low and high end (3, m, width), also in standard deviations
-    from the mean; seen (m, width); the order of its features in each sample, missing ones first,
-    then those farthest from their mean; and the name, columns and categories of each feature."""
+    """One view of m samples."""
 
-    ends: Array
-    z: Array
-    seen: Array
-    order: Array
-    features: list[tuple[str, slice, Levels]]
+    ends: Array  # (3, m, width): value, low and high end of its interval
+    z: Array  # the same in standard deviations from the mean
+    seen: Array  # (m, width)
+    order: Array  # (m, features): missing ones first, then those farthest from their mean
+    features: list[tuple[str, slice, Levels]]  # name, columns, categories
 
 
 def _samples(model: Estimator, views: Views, data: Views, z: Array) -> Fields:
-    """Values and neighbors of single samples, given views in the user's units, scaled data, and
-    embedding z (n, D)."""
+    """Values and neighbors of single samples; data: scaled views; z (n, D): their embedding."""
     from sklearn.neighbors import NearestNeighbors
 
     doubt = uncertainty(model, data)
@@ -377,8 +361,7 @@ def _looked(model: Estimator, views: Views, data: Views) -> dict[int, Looked]:
 
 
 def _cells(looked: dict[int, Looked], mask: Array) -> Iterator[Cell]:
-    """Cells of each sample, in the order of the features: more of missing views than of observed
-    ones; narrow views leave room to the others."""
+    """Cells of each sample, more of missing views; narrow views leave room to the others."""
     narrow_first = sorted(looked, key=lambda v: len(looked[v].features))
     for i, seen in enumerate(mask):
         present = [v for v in narrow_first if seen[v]]

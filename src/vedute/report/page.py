@@ -31,11 +31,7 @@ def write_page(
     shapes: Mapping[str, Sequence[int]] | None = None,
     values: bool = True,
 ) -> None:
-    """Write the page of the RUN folder that `vedute fit` wrote.
-
-    ids: whether samples are named. values: whether values and labels of samples are shown.
-    shapes: of views that are pictures, {"pix": (16, 15)}.
-    """
+    """Write the page of a RUN folder; options as of `write_report`."""
     out.write_text(page(FittedRun.of(run, Keep(ids, values)), shapes or {}), encoding="utf-8")
 
 
@@ -61,8 +57,7 @@ def write_report(
 
 
 def page(run: FittedRun, shapes: Mapping[str, Sequence[int]]) -> str:
-    """The HTML of the page, deterministic for a given run; sections are in the order of a
-    scientist's questions: my samples, how good, the rest."""
+    """The HTML of the page: my samples, how good, the rest; deterministic for a given run."""
     script = _file("charts.js") + _file("samples.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     rest = (intervals, informs, representation, clusters, data, training, repeat)

@@ -213,21 +213,17 @@ def _facts(run: Path) -> dict[str, Any]:
 
 @dataclass(frozen=True, eq=False)
 class FittedRun:
-    """A fit, its data and its measurements.
-
-    facts: data.json; mask (n, L); labels (n,) or None; hidden: row, view, error and mean_error of
-    each instance; results: report.npz; private: whether names of samples are left out
-    """
+    """A fit, its data and its measurements."""
 
     config: dict[str, Any]
-    facts: dict[str, Any]
+    facts: dict[str, Any]  # data.json
     history: list[dict[str, Any]]
-    mask: NDArray[np.bool_]
-    labels: Array | None
+    mask: NDArray[np.bool_]  # (n, L)
+    labels: Array | None  # (n,)
     ids: Array | None
-    hidden: dict[str, Array]
+    hidden: dict[str, Array]  # row, view, error and mean_error of each instance
     results: Results = field(default_factory=Results)
-    private: bool = False
+    private: bool = False  # names of samples are left out
 
     @classmethod
     def of(cls, folder: Path, keep: Keep = EVERYTHING) -> FittedRun:

@@ -38,9 +38,6 @@ FRAME = Template(
 PRESSED = "background:var(--ink);color:var(--paper);border-color:var(--ink)"
 
 
-# One by one.
-
-
 def samples(run: FittedRun) -> str:
     """The section of samples; empty if they were not measured."""
     results, lead = run.results, "All samples, one line each. "
@@ -144,8 +141,7 @@ def _margin(run: FittedRun, row: int, how: str) -> str:
 
 
 def _values(run: FittedRun, cells: Sequence[Cell]) -> str:
-    """A table of inferred values with intervals, followed by observed ones, each with a bar from
-    three standard deviations below the mean to three above."""
+    """A table of inferred values with intervals, followed by observed ones, each with a bar."""
     rows = []
     for cell in sorted(cells, key=lambda cell: cell.seen):
         wide = not cell.seen and not cell.word and cell.high > cell.low
@@ -160,12 +156,8 @@ def _values(run: FittedRun, cells: Sequence[Cell]) -> str:
     return table(["view", "feature", "value", "90 % interval", ""], rows, 99) if rows else ""
 
 
-# In the plane.
-
-
 class Coloring(NamedTuple):
-    """A way to color samples: the names of its classes, and (n,) the class of each sample. Ordered
-    classes have shades of one color."""
+    """A way to color samples: names of classes, shades of one color if ordered; which (n,)."""
 
     question: str
     words: list[str]
@@ -252,8 +244,7 @@ def representation(run: FittedRun) -> str:
 
 
 def _switch(asked: list[Coloring]) -> str:
-    """Radio buttons, each with its legend: colors change without a script, which makes the buttons
-    of a legend show and hide a class."""
+    """Radio buttons, each with its legend; charts.js makes the keys show and hide a class."""
     buttons, legends = "", ""
     for q, c in enumerate(asked):
         checked, keys = " checked" if q == 0 else "", ""
@@ -277,9 +268,6 @@ def rules(run: FittedRun) -> str:
             css += f"#by{q}:checked~svg {dot},.by{q} {dot}{{--c:var(--{name})}}"
         css += f"#by{q}:checked~.by{q}{{display:flex}}#by{q}:checked+label{{{PRESSED}}}"
     return css
-
-
-# In clusters.
 
 
 def clusters(run: FittedRun) -> str:
