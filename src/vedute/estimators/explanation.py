@@ -138,7 +138,9 @@ def contributions(imputer: Imputer, held: HoldOut) -> dict[str, Array]:
     rows, others, hidden = _cases(held.inputs.mask)
     part = held.part(rows)
     with noise.seeded(0):
-        results = imputer.hidden_results(replace(part, inputs=part.inputs.hide(hidden)))[0]
+        gone = hidden & part.inputs.mask  # in the truth as well: errors are of the hidden view
+        less = replace(part, inputs=part.inputs.hide(gone), truth=part.truth.hide(gone))
+        results = imputer.hidden_results(less)[0]
     n = len(held.hidden)
     whole, view = results["error"][:n], results["view"]
     single = hidden.sum(1).numpy() == L - 1
