@@ -109,24 +109,18 @@ def options(
     pass
 
 
-def one_sentence(error: BaseException) -> str:
-    """The message of an error, on one line."""
-    if isinstance(error, OSError) and error.strerror:
-        place = "" if error.filename is None else f"{error.filename}: "
-        mend = f"; {SYSTEM_ADVICE[error.errno]}" if error.errno in SYSTEM_ADVICE and place else ""
-        text = f"{place}{error.strerror}{mend}"
-    else:
-        text = str(error.args[0]) if error.args else type(error).__name__
-    return " ".join(text.split())
-
-
 def answer(error: Exception) -> tuple[str, int]:
     """The message and the exit code for an error that ended a command."""
     if isinstance(error, ProblemsError):
         shown, more = error.sentences[:PROBLEMS_SHOWN], error.sentences[PROBLEMS_SHOWN:]
         lines = [*shown, f"... and {len(more)} more"] if more else shown
         return "\n  - ".join([f"{len(error.sentences)} problems:", *lines]), 2
-    text = one_sentence(error)
+    text = str(error.args[0]) if error.args else type(error).__name__
+    if isinstance(error, OSError) and error.strerror:  # of the system, about a place
+        place = "" if error.filename is None else f"{error.filename}: "
+        mend = f"; {SYSTEM_ADVICE[error.errno]}" if error.errno in SYSTEM_ADVICE and place else ""
+        text = f"{place}{error.strerror}{mend}"
+    text = " ".join(text.split())
     if isinstance(error, MemoryError) or (
         isinstance(error, RuntimeError) and NO_MEMORY.search(str(error))
     ):

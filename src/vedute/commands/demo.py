@@ -49,6 +49,8 @@ def run(
     2000 digits in six views (bundled); half of them lack about half their views. No labels
     are used but for the scores. Takes two minutes on two cores.
     """
+    import numpy as np
+
     from vedute import datasets, io, methods
     from vedute.analysis import comparison
     from vedute.data.missing import drop_views
@@ -66,7 +68,12 @@ def run(
         imputed = models["blend"].impute(views, interval=INTERVAL)
         lower, upper = ([x.numpy() for x in end.x] for end in (imputed.lower, imputed.upper))
         coverage = scoring.coverage(true, lower, upper, hidden)
-        _write_tables(folder, truth, models["blend"], imputed.mean)
+        row, blend = np.arange(len(truth)), models["blend"]
+        labels = {"row": row, "label": blend.labels_, "digit": np.asarray(truth.y)}
+        io.csv.write_csv(folder / "labels.csv", labels)
+        io.csv.write_csv(folder / "embedding.csv", {"row": row, "z": blend.embedding_})
+        data = io.of_views(imputed.mean)
+        io.write_views(folder / "filled.npz", data, data.views)
         drawn = find_spec("matplotlib") is not None
         if drawn:
             _write_figures(folder, truth, views, models, imputed)
@@ -101,20 +108,6 @@ def _show(
     console.print(f"In {out}:")
     for name, what in files.items():
         console.print(f"  {name:22} {what}")
-
-
-def _write_tables(folder: Path, truth: Views, model: Estimator, filled: Views) -> None:
-    import numpy as np
-
-    from vedute import io
-
-    assert truth.y is not None
-    row = np.arange(len(truth))
-    labels = {"row": row, "label": model.labels_, "digit": truth.y}
-    io.csv.write_csv(folder / "labels.csv", labels)
-    io.csv.write_csv(folder / "embedding.csv", {"row": row, "z": model.embedding_})
-    data = io.of_views(filled)
-    io.write_views(folder / "filled.npz", data, data.views)
 
 
 def _write_figures(
