@@ -39,7 +39,7 @@ WIDTH = 1.645  # deviations: so much of a normal distribution lies within
 SHOWN_FEATURES = 120  # features: more are thinned out
 UNLIKE = 20  # features whose deviations differ more have no common unit
 SHARES = ("bernoulli", "categorical")  # values between 0 and 1
-MARKS = (
+PROFILE_KEY = (
     '<span><i class="was"></i>truth, never shown</span>'
     '<span><i class="is"></i>inferred</span><span><i class="may"></i>90 % interval</span>'
 )
@@ -342,5 +342,5 @@ def _profiles(run: FittedRun, v: int) -> str:
         charts += f'<div><p class="instance">{head}</p>{body}</div>'
     thin = f"{len(shown)} of " if stride > 1 else ""
     note = f"{thin}{scale.size} features, in {'standard deviations' if unlike else 'your units'}"
-    body = f'<div class="legend key">{MARKS}</div><div class="three">{charts}</div>'
+    body = f'<div class="legend key">{PROFILE_KEY}</div><div class="three">{charts}</div>'
     return figure(run.names[v], body, note, kind="wide")
