@@ -52,14 +52,15 @@ def read(
     frames may stand beside arrays."""
     X = as_table(X)
     columns = top_levels(X) if columns is None else columns
-    views = named(X, columns, like)
-    n, index = _rows(views, aligned)
     fitted = {s.name: s for s in like or ()}
-    arrays, specs, missing, present = [], [], [], []
+    views = named(X, columns, [*fitted])
+    n, index = _rows(views, aligned)
+    names, arrays, specs, missing, present = [], [], [], [], []
     for name in fitted or views:
         row_ids = getattr(views[name], "index", None) if aligned else index
         with noted():
             array, spec = _array(name, views[name], n, row_ids, fitted.get(name))
+            names.append(name)
             arrays.append(array)
             specs.append(spec)
             missing.append(_count(array, np.isnan))
@@ -68,7 +69,7 @@ def read(
     if not arrays:
         raise EnoughError
     ids = None if index is None else np.asarray(index)
-    seen = observed(np.stack(present, axis=1), mask, [s.name for s in specs], ids)
+    seen = observed(np.stack(present, axis=1), mask, names, ids)
     holes = list[Bools | None]([None] * len(arrays))
     for v, (a, known) in enumerate(zip(arrays, seen.T, strict=True)):
         infinite = known & (_count(a, np.isinf) > 0)
@@ -76,7 +77,7 @@ def read(
             if infinite.any():
                 where = rows((np.arange(n) if ids is None else ids)[infinite])
                 raise ValueError(
-                    f"view {specs[v].name!r}: {where} infinite values (infinity); replace them by "
+                    f"view {names[v]!r}: {where} infinite values (infinity); replace them by "
                     "NaN or drop the rows"
                 )
         if (known & (missing[v] > 0)).any():
@@ -117,12 +118,11 @@ def observed(present: Bools, mask: Any, names: Sequence[str], ids: Array | None)
     return seen
 
 
-def named(X: Any, columns: Columns | None = None, like: Fitted = None) -> dict[str, Any]:
+def named(X: Any, columns: Columns | None, names: Sequence[str]) -> dict[str, Any]:
     """Convert a table or container X to a dict of views in their order, which is that of the
-    samples of frames; fitted views that X lacks are None."""
+    samples of frames. names: of fitted views; those that X lacks are None."""
     if columns is not None or is_table(X):
-        X = split(X, columns, lenient=bool(like))
-    names = [s.name for s in like or ()]
+        X = split(X, columns, lenient=bool(names))
     if isinstance(X, Mapping):
         views = {str(k): v for k, v in X.items()}
         if len(views) < len(X):

@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import methodcaller
 from typing import Any, Self
 
 import numpy as np
@@ -210,13 +211,13 @@ class HoldOut(Hidden):
         cls, data: Views, hidden: Tensor, scalers: Sequence[Scaler], groups: Tensor | None = None
     ) -> HoldOut:
         """Hide observed views (n, L) of data."""
-        rows = hidden.any(1)
-        truth = data[rows].floating()
-        means = tuple(torch.from_numpy(s.mean).float() for s in scalers)
-        units = [torch.from_numpy(s.unit).float() for s in scalers]
-        weights = tuple(torch.where(u > 0, u.clamp(min=1e-12) ** -2, 0.0) for u in units)
-        mine = None if groups is None else groups[rows]
-        return cls(truth.hide(hidden[rows]), truth, mine, means, weights)
+        rows, means, weights = hidden.any(1), list[Tensor](), list[Tensor]()
+        for scaler in scalers:
+            unit = torch.from_numpy(scaler.unit).float()
+            weights.append(torch.where(unit > 0, unit.clamp(min=1e-12) ** -2, 0.0))
+            means.append(torch.from_numpy(scaler.mean).float())
+        truth, mine = data[rows].floating(), None if groups is None else groups[rows]
+        return cls(truth.hide(hidden[rows]), truth, mine, tuple(means), tuple(weights))
 
     @property
     def hidden(self) -> Tensor:
@@ -225,9 +226,9 @@ class HoldOut(Hidden):
 
     def to(self, device: torch.device) -> HoldOut:
         """Copy to a device, without groups."""
-        inputs, truth = self.inputs.to(device), self.truth.to(device)
-        means, weights = (tuple(t.to(device) for t in ts) for ts in (self.means, self.weights))
-        return HoldOut(inputs, truth, None, means, weights)
+        move = methodcaller("to", device)
+        means, weights = tuple(map(move, self.means)), tuple(map(move, self.weights))
+        return HoldOut(move(self.inputs), move(self.truth), None, means, weights)
 
     def rows_of(self, v: int) -> Array:
         """Rows in which view v is hidden, (m,) bool."""
@@ -255,7 +256,7 @@ class HoldOut(Hidden):
 
     def mean_error(self, values: Sequence[Tensor]) -> float:
         """Mean error over the hidden instances; values: L tensors (m, *shape_v)."""
-        total = torch.stack(
-            [(self.errors(x, v) * self.hidden[:, v]).sum() for v, x in enumerate(values)]
-        )
-        return float(total.sum() / self.hidden.sum())
+        hidden, totals = self.hidden, []
+        for v, value in enumerate(values):
+            totals.append((self.errors(value, v) * hidden[:, v]).sum())
+        return float(torch.stack(totals).sum() / hidden.sum())

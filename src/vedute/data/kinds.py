@@ -212,7 +212,7 @@ def recognise(x: Part, seen: Seen, spec: ViewSpec | None = None) -> Recognised:
         if len(sums) and bool((sums == 1).all()):
             return Recognised(KINDS["categories"], "a single 1 in every row")
         return text or Recognised(KINDS["binary"], "zeros and ones")
-    if spec is not None and any(levels is not None for levels in spec.levels or ()):
+    if spec is not None and {*(spec.levels or ())} - {None}:
         return Recognised(KINDS["numbers"], "columns of several types")
     if not table:
         return Recognised(KINDS["numbers"], "several axes")

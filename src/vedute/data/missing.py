@@ -282,7 +282,10 @@ def pair_counts(mask: ArrayLike) -> NDArray[np.int64]:
 def components(mask: ArrayLike, names: Sequence[str]) -> list[list[str]]:
     """Group names of views that samples connect, directly or indirectly."""
     _, part = connected_components(pair_counts(mask) > 0, directed=False)
-    return [[k for k, q in zip(names, part, strict=True) if q == p] for p in np.unique(part)]
+    groups: dict[int, list[str]] = {}
+    for name, p in zip(names, part, strict=True):
+        groups.setdefault(p, []).append(name)
+    return [*groups.values()]
 
 
 def components_warning(parts: Sequence[Sequence[str]]) -> str | None:

@@ -84,13 +84,17 @@ class Scaler:
         return sizes
 
     def transform(self, x: Tensor, seen: Tensor, sizes: Tensor | None = None) -> Tensor:
-        """Scale (n, *shape) in any float -> float32, in float64 until then; the mean where not
+        """Scale (n, *shape) in any float -> float32, block by block in float64; the mean where not
         `seen`."""
         if self.tokens:
             return torch.where(seen, x, 0).long()
         shift, scale = torch.from_numpy(self.shift), torch.from_numpy(self.scale)
-        scaled = ((self.transformed(x.double(), sizes) - shift) / scale).float()
-        return torch.where(seen, scaled, torch.from_numpy(self.mean).float())
+        mean, out = torch.from_numpy(self.mean).float(), torch.empty(x.shape)
+        for rows in stretches(len(x), math.prod(x.shape[1:])):
+            size = None if sizes is None else sizes[rows]
+            scaled = ((self.transformed(x[rows].double(), size) - shift) / scale).float()
+            out[rows] = torch.where(seen[rows], scaled, mean)
+        return out
 
     def transformed(self, x: Tensor, sizes: Tensor | None = None) -> Tensor:
         """Compute g(x / size)."""
@@ -103,14 +107,14 @@ class Scaler:
         value = np.minimum(value, self.top, out=value)
         if self.offset is not None:
             value = np.exp(value) - self.offset
-        return np.asarray(value if self.signed else size * value)
+        return np.asarray(size * value if self.power else value)
 
     def moments(self, mean: Array, std: Array, size: Size = 1.0) -> tuple[Floats, Floats]:
         """Mean and standard deviation in the user's units, of values that are normal in scaled
         ones with these: under a logarithm E exp(y) = exp(E y + Var y / 2)."""
         if self.offset is None:
             deviation = np.asarray(std * self.scale * (self.std > 0))
-            return self.restore(mean, size), deviation if self.signed else size * deviation
+            return self.restore(mean, size), size * deviation if self.power else deviation
         std = np.minimum(std, self.std)  # never worse than without any view
         value = self.restore(mean + std**2 * self.scale / 2) + self.offset
         deviation = value * np.sqrt(np.expm1((std * self.scale) ** 2))
@@ -144,15 +148,20 @@ def fit(word: str, x: Part, seen: Seen) -> Scaler:
     if word not in (*WORDS, *INNER):
         raise ValueError(f"no scaling {word!r}; choose from {', '.join(WORDS)}")
     one, zero = np.ones(x.shape[1:]), np.zeros(x.shape[1:])
-    plain = Scaler(zero, one, zero, one)
+    scaler = Scaler(zero, one, zero, one)
     if word == "tokens":
         pairs = zip(x[:].flatten(1).T, seen[:].flatten(1).T, strict=True)
         modes = [float(a[mask].mode().values) if bool(mask.any()) else 0.0 for a, mask in pairs]
-        return replace(plain, mean=np.array(modes).reshape(x.shape[1:]), tokens=True)
+        return replace(scaler, mean=np.array(modes).reshape(x.shape[1:]), tokens=True)
     if x.dtype == torch.uint8:
         mean, std = _byte_moments(x, seen)
         return Scaler(one * 127.5, one * 127.5, mean / 127.5 - 1, std / 127.5)
-    scaler = _pretransformed(plain, word, x, seen)
+    if word in SIZED:
+        scaler = _sized(replace(scaler, power=2 if word == "length" else 1), x, seen)
+    if word in ("depth", "log1p"):
+        scaler = replace(scaler, offset=one)
+    elif word == "log":
+        scaler = replace(scaler, offset=_half_of_least(x, seen))
     low, high, mean, std = _moments(scaler, x, seen)
     if not np.isfinite(std).all():
         raise OverflowError("holds numbers whose squares overflow; divide it by a power of ten")
@@ -170,18 +179,12 @@ def fit(word: str, x: Part, seen: Seen) -> Scaler:
     return replace(scaler, shift=shift, scale=scale, mean=mean, std=std, top=top)
 
 
-def _pretransformed(scaler: Scaler, word: str, x: Part, seen: Seen) -> Scaler:
-    """Add the size of rows and the logarithm of a word."""
-    if word in SIZED:
-        scaler = _sized(replace(scaler, power=2 if word == "length" else 1), x, seen)
-    if word in ("depth", "log1p"):
-        return replace(scaler, offset=scaler.scale)
-    if word == "log":
-        least = torch.full(x.shape[1:], torch.inf, dtype=torch.float64)
-        for _, a, _ in _blocks(x, seen):
-            torch.minimum(least, a.masked_fill(a <= 0, torch.inf).amin(0), out=least)
-        return replace(scaler, offset=torch.where(least.isfinite(), least / 2, 1.0).numpy())
-    return scaler
+def _half_of_least(x: Part, seen: Seen) -> Floats:
+    """Half of the smallest positive value of each feature, (*shape,); 1 where none is positive."""
+    least = torch.full(x.shape[1:], torch.inf, dtype=torch.float64)
+    for _, a, _ in _blocks(x, seen):
+        torch.minimum(least, a.masked_fill(a <= 0, torch.inf).amin(0), out=least)
+    return np.asarray(torch.where(least.isfinite(), least / 2, 1.0).numpy())
 
 
 def _sized(scaler: Scaler, x: Part, seen: Seen) -> Scaler:
@@ -199,37 +202,37 @@ def _sized(scaler: Scaler, x: Part, seen: Seen) -> Scaler:
     return replace(scaler, profile=profile * average**scaler.power)
 
 
-def _blocks(x: Part, seen: Seen) -> Iterator[tuple[slice, Tensor, Tensor]]:
+def _blocks(
+    x: Part, seen: Seen, scaler: Scaler | None = None, sizes: Tensor | None = None
+) -> Iterator[tuple[slice, Tensor, Tensor]]:
     """Iterate over blocks of rows, at least one: their values in double precision, zero where not
-    `seen`, and their mask."""
+    `seen`, and their mask. With a scaler: g(x / size) of the values."""
     for rows in pieces(x) if is_sparse(x) else slices(max(len(x), 1), PRECISE_ROWS):
         known = seen[rows]
-        yield rows, x[rows].double().masked_fill(~known, 0), known
+        a = x[rows].double().masked_fill(~known, 0)
+        if scaler is not None:
+            a = scaler.transformed(a, None if sizes is None else sizes[rows])
+        yield rows, a, known
 
 
 def _moments(scaler: Scaler, x: Part, seen: Seen) -> tuple[Floats, ...]:
     """Minimum, maximum, mean and standard deviation of g(x / size) per feature over observed
     entries; features that vary by rounding only become constant. Sums are kept in place, as small
     tensors between large ones scatter memory."""
-    sizes = scaler.sizes(x, seen)
+    source = x, seen, scaler, scaler.sizes(x, seen)
     total, count, gap, square = torch.zeros(4, *x.shape[1:], dtype=torch.float64)
     low, high = torch.full((2, *x.shape[1:]), torch.inf, dtype=torch.float64)
-
-    def blocks() -> Iterator[tuple[Tensor, Tensor]]:
-        for rows, a, known in _blocks(x, seen):
-            yield scaler.transformed(a, None if sizes is None else sizes[rows]), known
-
-    for g, known in blocks():
+    for _, g, known in _blocks(*source):
         total += g.masked_fill(~known, 0).sum(0)
         count += known.sum(0)
     centre = total / count.clamp_(min=1)
-    for g, known in blocks():
+    for _, g, known in _blocks(*source):
         off = (g - centre).masked_fill(~known, 0)
         gap += off.sum(0)
         square += off.square().sum(0)
     mean = centre + gap / count  # a second pass: exact at large offsets
     high.neg_()
-    for g, known in blocks():
+    for _, g, known in _blocks(*source):
         filled = torch.where(known, g, mean)
         torch.minimum(low, filled.amin(0), out=low)
         torch.maximum(high, filled.amax(0), out=high)
@@ -265,15 +268,11 @@ def transform(scalers: Sequence[Scaler], views: Views) -> Views:
 
 
 def _scaled(
-    scaler: Scaler, seen: Seen, size: Tensor | None, mask: Tensor, x: Tensor, rows: Any
+    scaler: Scaler, seen: Seen, sizes: Tensor | None, mask: Tensor, x: Tensor, rows: Any
 ) -> Tensor:
-    """Scale rows of a view, block by block."""
-    seen, size, mask = seen[rows], None if size is None else size[rows], mask[rows]
-    out = torch.empty(x.shape, dtype=torch.int64 if scaler.tokens else torch.float32)
-    for part in stretches(len(x), math.prod(x.shape[1:])):
-        block = scaler.transform(x[part], seen[part], None if size is None else size[part])
-        out[part] = block.masked_fill(~by_row(mask[part], x), 0)
-    return out
+    """Scale rows of a view; zero where it is missing."""
+    scaled = scaler.transform(x, seen[rows], None if sizes is None else sizes[rows])
+    return scaled.masked_fill_(~by_row(mask[rows], x), 0)
 
 
 def effective_dimensions(views: Views) -> Tensor:

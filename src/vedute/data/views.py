@@ -175,7 +175,7 @@ class Views:
 
     def in_memory(self) -> Views:
         """Read all rows into memory; those of sparse views stay as they are."""
-        return self._map(lambda a: a[:] if in_file(a) else a)
+        return self._map(lambda a: a[:] if in_file(a) else a) if self.on_disk else self
 
     @property
     def shapes(self) -> list[tuple[int, ...]]:
@@ -257,8 +257,10 @@ class Views:
 
     def floating(self) -> Views:
         """Convert bytes 0..255 to floats in [-1, 1], the input of networks."""
-        byte = torch.uint8
-        x = [then(a, _centered, torch.float32) if a.dtype == byte else a for a in self.parts]
+        x = list(self.parts)
+        for v, a in enumerate(x):
+            if a.dtype == torch.uint8:
+                x[v] = then(a, _centered, torch.float32)
         return replace(self, x=tensors(x))
 
     def present(self) -> list[Tensor] | None:
