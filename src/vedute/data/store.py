@@ -16,41 +16,33 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from vedute.data.frames import ViewSpec
 from vedute.data.limits import plain_file
 from vedute.data.lock import Shared
 from vedute.data.mapped import File, Opened, Version, version_of
-from vedute.data.rows import Rows
+from vedute.data.rows import Rows, tensors
 
 Array = NDArray[Any]
 MANIFEST, MANIFEST_FORMAT = "manifest.json", 1
 REMEDY = "convert the data again"
 
 
-class Stored(NamedTuple):
-    """The content of a store, or of a slice of its rows."""
-
-    x: list[Rows]
-    mask: Array
-    holes: list[Rows | None]
-    specs: tuple[ViewSpec, ...]
-    ids: Array | None
-    y: Array | None
-    order: Array | None
-    id_name: str | None
-
-
 def is_store(folder: str | Path) -> bool:
     return (Path(folder) / MANIFEST).is_file()
 
 
-def read(folder: str | Path, rows: slice = slice(None), check: bool = True) -> Stored:
-    """Open a store; with `check` the checksums of all files are compared, which reads them."""
+def read(
+    folder: str | Path, rows: slice = slice(None), check: bool = True
+) -> tuple[dict[str, Any], Array | None, str | None]:
+    """Open a store, or a slice of its rows: the fields of a Views, the order of its rows in the
+    data, and the name of their ids; with `check` the checksums of all files are compared, which
+    reads them."""
     folder = Path(folder)
     facts = manifest(folder)
     lock = Shared(folder / MANIFEST)
@@ -67,7 +59,7 @@ def read(folder: str | Path, rows: slice = slice(None), check: bool = True) -> S
             return file(name, *spec.shape).rows(f"{files[name]['sha256']} {rows}")
 
         x = [view(f"view{v}.npy", spec) for v, spec in enumerate(specs)]
-        mask = file("mask.npy", len(specs))
+        mask = torch.from_numpy(file("mask.npy", len(specs)).array())
         names = [f"holes{v}.npy" for v in range(len(specs))]
         holes = [view(k, s) if k in files else None for k, s in zip(names, specs, strict=True)]
         columns = [file(f"{k}.npy") if f"{k}.npy" in files else None for k in ("ids", "y", "order")]
@@ -75,7 +67,9 @@ def read(folder: str | Path, rows: slice = slice(None), check: bool = True) -> S
     except (KeyError, TypeError, AttributeError) as e:
         raise ValueError(f"{folder / MANIFEST} is damaged ({e!r}); {REMEDY}") from None
     _check_kept(folder, facts, lock)
-    return Stored(x, mask.array(), holes, specs, ids, y, order, facts["id_name"])
+    fields = {"x": tensors(x), "mask": mask, "index": torch.arange(len(mask))}
+    fields |= {"holes": tensors(holes), "names": tuple(s.name for s in specs), "specs": specs}
+    return fields | {"ids": ids, "y": y}, order, facts["id_name"]
 
 
 def _check_kept(folder: Path, facts: dict[str, Any], lock: Shared) -> None:

@@ -105,14 +105,8 @@ class Views:
         check: compare the checksums of all files first, which reads them once. rows: a slice of
         them, such as slice(0, 1000).
         """
-        return cls.stored(store.read(folder, rows, check))
-
-    @classmethod
-    def stored(cls, content: store.Stored) -> Views:
-        """Wrap the content of a store."""
-        x, mask, holes, specs, ids, y = content[:6]
-        names, index = tuple(s.name for s in specs), torch.arange(len(mask))
-        return cls(tensors(x), torch.from_numpy(mask), index, tensors(holes), names, ids, y, specs)
+        fields, _, _ = store.read(folder, rows, check)
+        return cls(**fields)
 
     def __len__(self) -> int:
         return len(self.mask)

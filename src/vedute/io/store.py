@@ -32,12 +32,10 @@ INTERVAL_ENDS = ("lower", "upper")  # stores of their own inside the store
 
 def read(path: Path) -> Data:
     """Read a store as the data that commands take; checksums are compared."""
-    stored = store.read(path)
-    whole, id_name, order = Views.stored(stored), stored.id_name, stored.order
-    keys = whole.names
-    return Data(
-        {}, stored.mask, stored.ids, stored.y, keys, path, DEFAULT_READING, id_name, whole, order
-    )
+    fields, order, id_name = store.read(path)
+    whole = Views(**fields)
+    about = whole.ids, whole.y, whole.names, path, DEFAULT_READING, id_name
+    return Data({}, whole.mask.numpy(), *about, whole, order)
 
 
 @contextmanager
