@@ -12,13 +12,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+import torch
 from numpy.typing import NDArray
 from scipy import sparse
+from torch import Tensor
 
 from vedute.data.escaping import listed
 from vedute.data.frames import Fitted, ViewSpec, from_frame, is_frame, is_number, join_ids
 from vedute.data.problems import EnoughError, incomplete, noted
-from vedute.data.rows import by_row
+from vedute.data.rows import Part, as_part, by_row
 from vedute.data.tables import Columns, as_array, as_table, is_table, split, top_levels
 
 Array = NDArray[Any]
@@ -45,11 +47,17 @@ class Parts(NamedTuple):
 
 
 def read(
-    X: Any, mask: Any, columns: Columns | None, like: Fitted, aligned: bool
-) -> tuple[Parts, list[Any], Bools, list[Bools | None]]:
-    """Check X and take it apart: L arrays (n, *shape_v), or csr, zero where missing; mask (n, L);
-    holes. `like`: specs of a fitted estimator. aligned: row i is sample i in frames, too, and
-    frames may stand beside arrays."""
+    X: Any,
+    mask: Any,
+    columns: Columns | None,
+    like: Fitted,
+    dtype: torch.dtype | None,
+    aligned: bool,
+    own: bool,
+) -> tuple[Parts, list[Part], Tensor, list[Tensor | None]]:
+    """Check X and take it apart: L views (n, *shape_v), zero where missing; mask (n, L); holes.
+    `like`: specs of a fitted estimator. aligned: row i is sample i in frames, too, and frames may
+    stand beside arrays. dtype, own: see `as_part`."""
     X = as_table(X)
     columns = top_levels(X) if columns is None else columns
     fitted = {s.name: s for s in like or ()}
@@ -70,7 +78,7 @@ def read(
         raise EnoughError
     ids = None if index is None else np.asarray(index)
     seen = observed(np.stack(present, axis=1), mask, names, ids)
-    holes = list[Bools | None]([None] * len(arrays))
+    x, holes = list[Part](), list[Tensor | None]()
     for v, (a, known) in enumerate(zip(arrays, seen.T, strict=True)):
         infinite = known & (_count(a, np.isinf) > 0)
         with noted(part=False):
@@ -80,10 +88,12 @@ def read(
                     f"view {names[v]!r}: {where} infinite values (infinity); replace them by "
                     "NaN or drop the rows"
                 )
+        gaps = None
         if (known & (missing[v] > 0)).any():
-            holes[v] = np.isnan(a) & by_row(known, a)
-        arrays[v] = _zeroed(a, known, holes[v])
-    return Parts(X, columns, views, index, specs), arrays, seen, holes
+            gaps = np.isnan(a) & by_row(known, a)
+        x.append(as_part(_zeroed(a, known, gaps), known, gaps, dtype, own))
+        holes.append(None if gaps is None else torch.from_numpy(gaps))
+    return Parts(X, columns, views, index, specs), x, torch.from_numpy(seen), holes
 
 
 def observed(present: Bools, mask: Any, names: Sequence[str], ids: Array | None) -> Bools:

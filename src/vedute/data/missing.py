@@ -3,9 +3,6 @@
 A protocol is a function (n, L, rate, rng) -> mask (n, L), True = observed, that leaves every row
 at least one view. Protocols differ in the meaning of "rate"; `rates` measures the result. Protocols
 that follow a design or the data themselves (chain, mar, mnar, group, ...) are in `patterns`.
-
-Two facts of a mask are here as well: `group_codes` of samples that belong together, and the
-`components` of views that samples connect.
 """
 
 from __future__ import annotations

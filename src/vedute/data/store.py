@@ -59,7 +59,7 @@ def read(
             return file(name, *spec.shape).rows(f"{files[name]['sha256']} {rows}")
 
         x = [view(f"view{v}.npy", spec) for v, spec in enumerate(specs)]
-        mask = torch.from_numpy(file("mask.npy", len(specs)).array())
+        mask = file("mask.npy", len(specs))
         names = [f"holes{v}.npy" for v in range(len(specs))]
         holes = [view(k, s) if k in files else None for k, s in zip(names, specs, strict=True)]
         columns = [file(f"{k}.npy") if f"{k}.npy" in files else None for k in ("ids", "y", "order")]
@@ -67,7 +67,8 @@ def read(
     except (KeyError, TypeError, AttributeError) as e:
         raise ValueError(f"{folder / MANIFEST} is damaged ({e!r}); {REMEDY}") from None
     _check_kept(folder, facts, lock)
-    fields = {"x": tensors(x), "mask": mask, "index": torch.arange(len(mask))}
+    seen = torch.from_numpy(mask.array())
+    fields = {"x": tensors(x), "mask": seen, "index": torch.arange(len(seen))}
     fields |= {"holes": tensors(holes), "names": tuple(s.name for s in specs), "specs": specs}
     return fields | {"ids": ids, "y": y}, order, facts["id_name"]
 

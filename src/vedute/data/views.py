@@ -19,7 +19,6 @@ from vedute.data import checks, foreign, frames, html, kinds, store
 from vedute.data.escaping import escaped
 from vedute.data.rows import (
     Part,
-    as_part,
     by_row,
     in_file,
     pieces,
@@ -311,21 +310,10 @@ def read(
         return views, parts, foreign.unchanged
     X, back = foreign.as_pandas(X)
     X = without(X, drop) if len(drop) else X
-    parts, arrays, seen, gaps = checks.read(X, mask, columns, like, aligned)
-    x, holes, names = list[Part](), list[Tensor | None](), list[str]()
-    for a, present, gap, spec in zip(arrays, seen.T, gaps, parts.specs, strict=True):
-        x.append(as_part(a, present, gap, dtype, own))
-        holes.append(None if gap is None else torch.from_numpy(gap))
-        names.append(spec.name)
-    views = Views(
-        tensors(x),
-        torch.from_numpy(seen),
-        torch.arange(len(seen)),
-        tuple(holes),
-        tuple(names),
-        None if parts.rows is None else np.asarray(parts.rows),
-        specs=tuple(parts.specs),
-    )
+    parts, x, seen, holes = checks.read(X, mask, columns, like, dtype, aligned, own)
+    ids, specs = None if parts.rows is None else np.asarray(parts.rows), tuple(parts.specs)
+    names, order = tuple(s.name for s in specs), torch.arange(len(seen))
+    views = Views(tensors(x), seen, order, tuple(holes), names, ids, specs=specs)
     return views, parts, back
 
 
