@@ -38,7 +38,7 @@ def trained(name):
     """The terms of every epoch, the gradients of the last step, and the weights."""
     given, size, steps = CASES[name]
     hp, data = methods.find(name)(**SIZES, **given, steps=steps, batch_size=size), views()
-    hp = hp.settled(data.shapes, steps)
+    hp = hp.settled(data.shapes, steps, len(data))
     torch.manual_seed(0)
     model = hp.build(data.shapes, [LIKELIHOODS["normal"]] * 3, data.names, steps)
     history = Loop(model, data, Settings(steps, batch_size=size, lr=hp.lr, clip=hp.clip)).run()

@@ -33,7 +33,7 @@ def slow_experts(model, batch, b):
     for v in batch.mask[b].nonzero()[:, 0].tolist():
         x = batch.x[v][b : b + 1]
         loc, h = (t[0] for t in model.encoders[v](x))
-        if model.own_encoders is None:
+        if not model.own_encoders:
             parts = zip(loc.split((SHARED, PRIVATE)), h.split((SHARED, PRIVATE)), strict=True)
         else:
             parts = (loc, h), tuple(t[0] for t in model.own_encoders[v](x))
@@ -106,7 +106,7 @@ def test_shared_and_private_codes_may_have_a_trunk_each(monkeypatch, objective):
     vaes.check_junk(model, batch)
     vaes.check_absent(model, batch)
     one = some(3, latent_dim=5, shared_dim=5, trunks=2)  # nothing is private
-    assert one.own_encoders is None
+    assert not one.own_encoders
     assert one.embed(batch).shape == (20, 5)
 
 

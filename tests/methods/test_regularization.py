@@ -34,9 +34,10 @@ def data(n: int) -> Views:
     return Views(x, torch.ones(n, 2).bool(), torch.arange(n), (None, None), ("a", "b"))
 
 
-def model(name, **settings):
+def model(name, rows=None, **settings):
+    hp, shapes = small(METHODS[name], **settings), [(4,), (4,)]
     torch.manual_seed(0)
-    return model_of(small(METHODS[name], **settings), [(4,), (4,)])
+    return model_of(hp.settled(shapes, hp.steps, rows), shapes)
 
 
 def started(model, n):
@@ -58,13 +59,13 @@ def test_there_are_six_vaes():
 @every_method
 @pytest.mark.parametrize(("n", "share"), [(992, 0.4), (1000, 0.2)])
 def test_dropout_goes_by_the_number_of_samples(name, n, share):
-    assert started(model(name, dropout=None), n)[1] == {share}
-    assert started(model(name, dropout=0.1), n)[1] == {0.1}
-    assert started(model(name, dropout=0.0), n)[1] == set()
+    assert started(model(name, n, dropout=None), n)[1] == {share}
+    assert started(model(name, n, dropout=0.1), n)[1] == {0.1}
+    assert started(model(name, n, dropout=0.0), n)[1] == set()
 
 
 def test_both_trunks_of_an_encoder_have_it():
-    both = model("mmvaeplus", dropout=None, trunks=2)
+    both = model("mmvaeplus", 40, dropout=None, trunks=2)
     started(both, 40)
     found = [m.p for m in both.own_encoders.modules() if isinstance(m, nn.Dropout)]
     assert found == [0.4] * 2
@@ -79,7 +80,7 @@ def test_both_trunks_of_an_encoder_have_it():
     [(0.0, 40, 0.0), (1.0, 40, 1.0), (None, 992, 0.5), (None, 1000, 0.2)],
 )
 def test_views_weigh_their_dimensions_to_a_power(name, balance, n, power):
-    found = model(name, balance=balance)
+    found = model(name, n, balance=balance)
     started(found, n)
     rich = torch.tensor([1.0, 4.0]) ** power
     torch.testing.assert_close(found.share, rich / rich.mean())

@@ -16,7 +16,7 @@ from torch.distributions import Normal, kl_divergence
 from vedute.data.views import Views
 from vedute.estimators.settings import declared
 from vedute.methods.deep.shared import regularization
-from vedute.nn import gaussian
+from vedute.nn import gaussian, noise
 from vedute.nn.gaussian import Gaussian
 
 WIDTHS = (3, 2, 4, 1, 2, 3)
@@ -191,20 +191,20 @@ def check_absent(model, batch: Views, v: int = 1) -> None:
 
 def check_rows(model, batch: Views, monkeypatch) -> None:
     """(d) The loss of a batch is the mean of its samples', told one by one, in any company."""
-    luck, noise = [], []
-    rand, rand_like, randn_like = torch.rand, torch.rand_like, torch.randn_like
+    luck, draws = [], []
+    rand, even, standard = torch.rand, noise.even, noise.standard
     with monkeypatch.context() as patch:
         patch.setattr(torch, "rand", lambda *a, **k: luck.append(rand(*a, **k)) or luck[-1])
-        patch.setattr(torch, "rand_like", lambda t: luck.append(rand_like(t)) or luck[-1])
-        patch.setattr(torch, "randn_like", lambda t: noise.append(randn_like(t)) or noise[-1])
+        patch.setattr(noise, "even", lambda t: luck.append(even(t)) or luck[-1])
+        patch.setattr(noise, "standard", lambda t: draws.append(standard(t)) or draws[-1])
         whole = model.loss(batch)
     singles = []
     for b in range(len(batch)):
-        again = iter([t[b : b + 1] for t in luck]), iter([t[b : b + 1] for t in noise])
+        again = iter([t[b : b + 1] for t in luck]), iter([t[b : b + 1] for t in draws])
         with monkeypatch.context() as patch:
             patch.setattr(torch, "rand", lambda *a, again=again, **k: next(again[0]))
-            patch.setattr(torch, "rand_like", lambda t, again=again: next(again[0]))
-            patch.setattr(torch, "randn_like", lambda t, again=again: next(again[1]))
+            patch.setattr(noise, "even", lambda t, again=again: next(again[0]))
+            patch.setattr(noise, "standard", lambda t, again=again: next(again[1]))
             singles.append(model.loss(batch[b : b + 1]))
     same(whole, {k: torch.stack([s[k] for s in singles]).mean() for k in whole})
     told = [model.embed(batch), *(x[0] for x in model.decode(batch))]

@@ -79,7 +79,7 @@ def watch(monkeypatch):
 def learn(name, data, **settings):
     """Train a small model, and do nothing else."""
     hp, likelihoods = small(METHODS[name], **settings), [LIKELIHOODS["normal"]] * len(data.x)
-    hp = hp.settled(data.shapes, hp.steps)
+    hp = hp.settled(data.shapes, hp.steps, len(data))
     torch.manual_seed(0)
     model = hp.build(data.shapes, likelihoods, data.names, hp.steps)
     Loop(model, data, Settings(steps=hp.steps, batch_size=hp.batch_size, lr=hp.lr)).run()

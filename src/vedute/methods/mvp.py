@@ -254,7 +254,7 @@ class MVPModel(regularization.Regularized):
         self.variant: Variant = hp.switches(shapes)
         L, D, k = len(shapes), hp.latent_dim, hp.shared_dim or hp.latent_dim
         self.table_numbers = L * L * D
-        self.shared, dropout = k, regularization.first_dropout(hp.dropout)
+        self.shared, dropout = k, hp.dropout or 0.0
         self.encoders, self.decoders = nn.ModuleList(), nn.ModuleList()
         for shape, likelihood, hidden in zip(shapes, likelihoods, hp.sizes(names), strict=True):
             output = "linear" if likelihood.logits else self.variant.output
@@ -408,8 +408,7 @@ class MVPModel(regularization.Regularized):
 
     def sharpening_loss(self, batch: Views) -> Terms:
         """Absolute errors of decoding the product over the observed views."""
-        for module in self._dropouts():
-            module.eval()
+        regularization.stop_dropout(self)
         with torch.no_grad():
             fused = self.fuse(regularization.hide_some(batch, self.hp.view_dropout))
             drawn = codes(*map(gaussian.sample, fused)).unsqueeze(0)

@@ -94,11 +94,6 @@ def match_clusters(cost: Tensor) -> Tensor:
     return torch.from_numpy(partner).to(cost.device)
 
 
-def contingency(a: Tensor, b: Tensor, K: int) -> Tensor:
-    """Count how often labels i of `a` and j of `b`, both (n,), co-occur: (K, K)."""
-    return torch.bincount(a * K + b, minlength=K * K).view(K, K)
-
-
 # Contrast.
 
 

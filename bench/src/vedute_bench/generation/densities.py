@@ -100,7 +100,7 @@ class PrivateCodes(GaussianCodes):
         seen = mask.unsqueeze(-1)
         qw = Laplace(torch.where(seen, qw.loc, 0.0), torch.where(seen, qw.scale, 1.0))
         z, log_q = drawn(qz, mask, draws)
-        w = laplace.sample(mixture.many(qw, draws))
+        w = mixture.sample_many(qw, draws)
         code = torch.cat([z, w.flatten(2)], dim=-1)
         return code, log_q + laplace.log_prob(qw, w).sum(-1)
 
@@ -123,5 +123,5 @@ def of(model: nn.Module) -> GaussianCodes | None:
 
 def drawn(q: Laplace, mask: Tensor, draws: int) -> tuple[Tensor, Tensor]:
     """Draw from the mixture of observed experts (B, L, D): (draws, B, D), and their log density."""
-    z = mixture.one_of(laplace.sample(mixture.many(q, draws)), mask)
+    z = mixture.one_of(mixture.sample_many(q, draws), mask)
     return z, mixture.log_mixture(mixture.log_probs(q, z.unsqueeze(2)), mask)[..., 0]

@@ -58,6 +58,7 @@ def speed(case: str) -> dict[str, float]:
     """Steps per second and CPU seconds per step, after a few steps that are not timed."""
     settings, views = CASES[case], data(case)
     hp = MVP(warmup=0, cooldown=0, **settings)
+    hp = hp.settled(views.shapes, settings["steps"], len(views))
     torch.manual_seed(0)
     likelihoods = [LIKELIHOODS["normal"]] * len(views.x)
     model = hp.build(views.shapes, likelihoods, views.names, settings["steps"])

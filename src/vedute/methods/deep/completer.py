@@ -80,12 +80,12 @@ class Completer(paired.PairedEstimator):
             raise ValueError("output='relu' has no dark pixels; choose output='linear' for images")
 
 
-def network(*sizes: int, last: bool = False) -> nn.Sequential:
-    """Linear layers with batch norm and ReLU; after the last only if `last`."""
+def network(*sizes: int) -> list[nn.Module]:
+    """Linear layers, each followed by batch norm and ReLU."""
     layers: list[nn.Module] = []
     for a, b in pairwise(sizes):
         layers += [nn.Linear(a, b), nn.BatchNorm1d(b), nn.ReLU()]
-    return nn.Sequential(*layers if last else layers[:-2])
+    return layers
 
 
 class CompleterModel(paired.PairDecoder):
@@ -93,37 +93,35 @@ class CompleterModel(paired.PairDecoder):
         self, shapes: Shapes, likelihoods: Likelihoods, hp: Completer, length: int
     ) -> None:
         super().__init__()
-        self.hp, self.length, D = hp, length, hp.latent_dim
-        self.likelihoods, self.shapes = likelihoods, shapes
+        self.hp, self.length, self.likelihoods, D = hp, length, likelihoods, hp.latent_dim
         self.encoders, self.decoders = nn.ModuleList(), nn.ModuleList()
         for shape, likelihood in zip(shapes, likelihoods, strict=True):
+            self.encoders.append(nn.Sequential(*network(prod(shape), *hp.hidden, D)[:-2]))
             positive = hp.output == "relu" and not likelihood.logits
-            self.encoders.append(network(prod(shape), *hp.hidden, D))
-            self.decoders.append(network(D, *reversed(hp.hidden), prod(shape), last=positive))
-        self.predictors = nn.ModuleList(network(D, *hp.map_hidden, D) for _ in shapes)
+            decoder = network(D, *reversed(hp.hidden), prod(shape))
+            decoder = [*(decoder if positive else decoder[:-2]), nn.Unflatten(1, shape)]
+            self.decoders.append(nn.Sequential(*decoder))
+        maps = (network(D, *hp.map_hidden, D)[:-2] for _ in shapes)
+        self.predictors = nn.ModuleList(nn.Sequential(*layers) for layers in maps)
 
     def stages(self, data: Views) -> Iterator[Stage]:
-        hp = self.hp
-        warm = min(hp.warmup, self.length)
+        warm = min(self.hp.warmup, self.length)
         if warm > 0:
-            yield paired.stage(hp, data, self.warmup_loss, warm)
+            yield paired.stage(self.hp, data, self.warmup_loss, warm)
         if self.length > warm:
-            yield paired.stage(hp, data, self.loss, self.length - warm)
+            yield paired.stage(self.hp, data, self.loss, self.length - warm)
 
     def warmup_loss(self, batch: Views) -> Terms:
-        return self._terms(batch, self.latents(batch))
+        return self.loss(batch, warm=True)
 
-    def loss(self, batch: Views) -> Terms:
-        z = self.latents(batch)
-        off = (self.predicted(z) - z).square().mean((0, 2))  # targets get gradients, too
-        return self._terms(batch, z) | {"prediction": self.hp.predict_weight * off.sum()}
-
-    def _terms(self, batch: Views, z: Tensor) -> Terms:
-        errors = self.errors(z, batch, mean=True)
-        return {
-            "information": -mutual_information(z[:, 0], z[:, 1], self.hp.alpha),
-            "reconstruction": self.hp.rec_weight * errors.sum(1).mean(),
-        }
+    def loss(self, batch: Views, warm: bool = False) -> Terms:
+        hp, z, prediction = self.hp, self.latents(batch), {}
+        if not warm:
+            off = (self.predicted(z) - z).square().mean((0, 2))  # targets get gradients, too
+            prediction = {"prediction": hp.predict_weight * off.sum()}
+        errors = self.errors(z, batch, mean=True).sum(1).mean()
+        information = -mutual_information(z[:, 0], z[:, 1], hp.alpha)
+        return {"information": information, "reconstruction": hp.rec_weight * errors, **prediction}
 
     def latents(self, batch: Views) -> Tensor:
         """Latents z of both views, (B, 2, D)."""

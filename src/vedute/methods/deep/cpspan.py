@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from vedute.data.views import Names, Shapes, Views
@@ -72,29 +72,20 @@ class CPSPAN(AutoencoderEstimator):
 
 
 class CPSPANModel(Generative):
-    pairs: Tensor
-    groups: Tensor
-    partner: Tensor
-    bank: Tensor
-    known: Tensor
-    usual: Tensor
-
     def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: CPSPAN, length: int) -> None:
         super().__init__()
         self.hp, self.length = hp, length
         L, K, D = len(shapes), hp.n_prototypes, hp.latent_dim
         self.nets = Autoencoders(shapes, likelihoods, hp.hidden, D)
         pairs = torch.triu_indices(L, L, 1)
-        buffers = {
-            "pairs": pairs,  # (2, P): the views a < b
-            "partner": torch.arange(K).repeat(pairs.shape[1], 1),  # (P, K): P(k)
-            "groups": torch.zeros(0, L, dtype=torch.long),  # (n, L): the cluster in each view
-            "bank": torch.zeros(0, L, D),  # latents of the training samples
-            "known": torch.zeros(0, L, dtype=torch.bool),  # which of them belong to observed views
-            "usual": torch.zeros(L, D),  # fallback latent without a neighbour
-        }
-        for name, buffer in buffers.items():
-            self.register_buffer(name, buffer)
+        self.pairs = nn.Buffer(pairs)  # (2, P): the views a < b
+        self.partner = nn.Buffer(torch.arange(K).repeat(pairs.shape[1], 1))  # (P, K): P(k)
+        # the cluster of samples in each view; latents of the training samples, and which belong to
+        # observed views; fallback latents without a neighbour
+        self.groups: Tensor = nn.Buffer(torch.zeros(0, L, dtype=torch.long))
+        self.bank: Tensor = nn.Buffer(torch.zeros(0, L, D))
+        self.known: Tensor = nn.Buffer(torch.zeros(0, L, dtype=torch.bool))
+        self.usual: Tensor = nn.Buffer(torch.zeros(L, D))
 
     def stages(self, data: Views) -> Iterator[Stage]:
         hp = self.hp
@@ -140,11 +131,10 @@ class CPSPANModel(Generative):
             points = z[seen, v].double().cpu().numpy()
             if not len(points):  # all samples with the view are hidden
                 continue
-            seed = noise.seed()
             K = min(self.hp.n_prototypes, len(points))
-            view_centers = clustering.centers(points, K, seed, starts=1)
-            centers[v, :K] = torch.from_numpy(view_centers).to(z)
-            labels = clustering.nearest(points, view_centers)
+            means = clustering.centers(points, K, noise.seed(), starts=1)
+            centers[v, :K] = torch.from_numpy(means).to(z)
+            labels = clustering.nearest(points, means)
             self.groups[seen, v] = torch.from_numpy(labels).to(z.device)
         unit = normalize(centers, dim=-1)
         for p, (a, b) in enumerate(self.pairs.t().tolist()):
@@ -156,8 +146,7 @@ class CPSPANModel(Generative):
         """Store the latents of the training samples as donors."""
         self.bank, self.known = self.nets.latents(data), data.mask
         if self.hp.variant == "paper":
-            count = self.known.sum(0).clamp(min=1).unsqueeze(-1)
-            self.usual = self.bank.sum(0) / count
+            self.usual = self.bank.sum(0) / self.known.sum(0).clamp(min=1).unsqueeze(-1)
             return
         blank = data[:1].hide(torch.ones_like(data.mask[:1])).floating()
         for v, encoder in enumerate(self.nets.encoders):

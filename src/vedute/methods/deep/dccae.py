@@ -45,23 +45,20 @@ class DCCAE(paired.DeepCCAEstimator):
 
 
 class DCCAEModel(paired.DeepCCA, paired.PairDecoder):
-    hp: DCCAE
-
     def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: DCCAE, length: int) -> None:
         super().__init__(shapes, hp, length)
-        self.likelihoods, self.shapes = likelihoods, shapes
-        sizes = (hp.latent_dim, *reversed(hp.hidden))
+        self.likelihoods, self.decoders = likelihoods, nn.ModuleList()
         start = torch.Generator().set_state(torch.get_rng_state())
         with noise.WeightsFrom(start):  # so that rec_weight=0 is DCCA exactly
-            self.decoders = nn.ModuleList(paired.network(*sizes, prod(s)) for s in shapes)
+            for shape in shapes:
+                layers = paired.network(hp.latent_dim, *reversed(hp.hidden), prod(shape))
+                self.decoders.append(nn.Sequential(*layers, nn.Unflatten(1, shape)))
 
     def loss(self, batch: Views) -> Terms:
         h = self.outputs(batch)
-        errors = self.errors(h, batch, mean=False)
-        return {
-            "correlation": self.correlation(h),
-            "reconstruction": self.hp.rec_weight * errors.sum(1).mean(),
-        }
+        errors = self.errors(h, batch, mean=False).sum(1).mean()
+        weighted = self.hp.rec_weight * errors
+        return {"correlation": self.correlation(h), "reconstruction": weighted}
 
     def decode(self, batch: Views, draws: int = 0) -> list[Tensor]:
         """Decode observed views from their own outputs; these are points: all draws are equal."""

@@ -32,7 +32,7 @@ from vedute.methods.deep.shared import hyperparameters
 from vedute.methods.deep.shared.autoencoders import AutoencoderEstimator, Autoencoders, kmeans
 from vedute.methods.deep.shared.mixture import mean_seen
 from vedute.nn.likelihoods import Likelihoods
-from vedute.nn.losses import contingency, log_student_t, match_clusters, per_view_mean, sharpen
+from vedute.nn.losses import log_student_t, match_clusters, per_view_mean, sharpen
 from vedute.training.model import Clusterer, Stage, Terms
 
 
@@ -58,25 +58,24 @@ class DIMVC(AutoencoderEstimator):
 
 class DIMVCModel(Clusterer):
     adds_over_rows = True
-    targets: Tensor
 
     def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: DIMVC, length: int) -> None:
         super().__init__()
         self.hp, self.length, self.K = hp, length, int(hp.n_clusters or 0)
         self.nets = Autoencoders(shapes, likelihoods, hp.hidden, hp.latent_dim)
         self.centers = nn.Parameter(torch.zeros(len(shapes), self.K, hp.latent_dim))
-        self.register_buffer("targets", torch.zeros(0, self.K))  # P, one row per training sample
+        self.targets: Tensor = nn.Buffer(torch.zeros(0, self.K))  # P, one row per training sample
 
     def stages(self, data: Views) -> Iterator[Stage]:
         hp, whole = self.hp, data.mask.all(1)
-        if int(whole.sum()) < self.K:
+        complete = data[whole]
+        if len(complete) < self.K:
             raise ValueError(
                 f"DIMVC finds its {self.K} clusters on samples that have every view; "
-                f"X has {int(whole.sum())} of them, it needs at least {self.K}"
+                f"X has {len(complete)} of them, it needs at least {self.K}"
             )
         if hp.pretrain > 0:
             yield hp.stage(self.nets.reconstruction, hp.pretrain)
-        complete = data[whole]
         for z, centers in zip(self.nets.latents(complete).unbind(1), self.centers, strict=True):
             centers.copy_(kmeans(z, self.K, hp.starts))
         self.targets = self.centers.new_zeros(len(data), self.K)
@@ -86,7 +85,7 @@ class DIMVCModel(Clusterer):
             z = self.nets.latents(complete)
             target = self.target(z)
             if done:
-                target = in_order_of(self.targets[whole], target)
+                target = target[:, order(self.targets[whole].argmax(1), target.argmax(1), self.K)]
             elif not hp.released_order:
                 self.order_centers(z, target)
             self.targets[whole] = target
@@ -114,8 +113,7 @@ class DIMVCModel(Clusterer):
         """Reorder the centers of every view to match the clusters of P."""
         hard_labels = log_student_t(z, self.centers).argmax(-1)  # (m, L)
         for labels, centers in zip(hard_labels.unbind(1), self.centers, strict=True):
-            table = contingency(target.argmax(1), labels, self.K)
-            centers.copy_(centers[match_clusters(-table)])
+            centers.copy_(centers[order(target.argmax(1), labels, self.K)])
 
     # Inference.
 
@@ -136,7 +134,6 @@ def view_weights(centers: Tensor) -> Tensor:
     return 1.0 + torch.log2(1.0 + spread / spread.sum().clamp(min=1e-12))
 
 
-def in_order_of(old: Tensor, new: Tensor) -> Tensor:
-    """Reorder the columns of `new` (m, K) to match the clusters of `old` (m, K)."""
-    table = contingency(old.argmax(1), new.argmax(1), old.shape[1])
-    return new[:, match_clusters(-table)]
+def order(old: Tensor, new: Tensor, K: int) -> Tensor:
+    """The order of K clusters, labels `new` (m,), that matches those with the labels `old` (m,)."""
+    return match_clusters(-torch.bincount(old * K + new, minlength=K * K).view(K, K))

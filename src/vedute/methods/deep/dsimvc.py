@@ -39,6 +39,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.functional import normalize
 
+from vedute.data.rows import by_row
 from vedute.data.views import Names, Shapes, Views
 from vedute.estimators.settings import estimator, length, setting
 from vedute.methods.deep.shared import hyperparameters
@@ -107,41 +108,38 @@ class Network(nn.Module):
 
 
 class DSIMVCModel(Clusterer):
-    memory: Tensor
-
     def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: DSIMVC, length: int) -> None:
         super().__init__()
         self.hp, self.likelihoods, self.length = hp, likelihoods, length
         K = int(hp.n_clusters or 0)
         self.net, self.guide = (Network(shapes, likelihoods, hp, K) for _ in range(2))
         self.trust = nn.Sequential(mlp(K, 100, 1), nn.Sigmoid(), nn.Flatten(0))
-        self.register_buffer("memory", torch.zeros(0, len(shapes), hp.feature_dim))
+        self.memory: Tensor = nn.Buffer(torch.zeros(0, len(shapes), hp.feature_dim))
         for v in range(len(shapes)):  # completed samples, during training only
             self.register_buffer(f"completed{v}", torch.zeros(0))
 
     def stages(self, data: Views) -> Iterator[Stage]:
         hp, whole = self.hp, data.mask.all(1)
-        if int(whole.sum()) < 2:
+        complete = data[whole]
+        if len(complete) < 2:
             raise ValueError(
                 "DSIMVC learns from samples that have every view, at least 2; of these, X has "
-                f"{int(whole.sum())} sample(s)"
+                f"{len(complete)} sample(s)"
             )
         if hp.pretrain > 0:
             yield hp.stage(self.net.nets.reconstruction, hp.pretrain, rows=whole)
-        self.net.balance(data[whole])
-        if bool(whole.all()):
+        self.net.balance(complete)
+        if len(complete) == len(data):
             yield hp.stage(self.complete_loss, self.length, rows=whole, fresh=True)
             return
         self.guide.nets.load_state_dict(self.net.nets.state_dict())
-        self.guide.balance(data[whole])
+        self.guide.balance(complete)
         if hp.warmup > 0:
             yield hp.stage(self.guide_loss, hp.warmup, rows=whole, fresh=True)
         self.complete(data, unit_features(self.guide, data))
         length = 1 if hp.reimpute else self.length
-        rates = (("trust.", hp.trust_lr),)
-        bilevel = hp.stage(
-            self.loss, length, lr=hp.lr, rates=rates, rows=whole, fresh=True, capture=False
-        )
+        settings = dict(lr=hp.lr, rates=(("trust.", hp.trust_lr),), fresh=True, capture=False)
+        bilevel = hp.stage(self.loss, length, rows=whole, **settings)
         for done in range(self.length // length):
             yield bilevel
             if hp.reimpute:
@@ -240,10 +238,9 @@ def unit_features(net: Network, data: Views) -> Tensor:
 def donors(h: Tensor, mask: Tensor, v: int, rows: Tensor, k: int) -> Tensor:
     """Donors of view v for each of `rows` (m,), which lack it: (m, k (L - 1)) long, -1 for none.
 
-    A donor for sample i has v and another view w that i has, and is near to i in w.
-    h (n, L, H) are features of the samples in every view, mask (n, L). The views w of a row are
-    searched in order. The first ones contribute their nearest donors until k are reached; a later
-    one contributes only its nearest sample, if that is a donor.
+    A donor for sample i has v and another view w that i has, and is near to i in w, by the features
+    h (n, L, H). The views w of a row are searched in order. The first ones contribute their nearest
+    donors until k are reached; a later one only its nearest sample, if that is a donor.
     """
     others = [w for w in range(mask.shape[1]) if w != v]
     result = torch.full((len(rows), len(others), k), -1, device=h.device)
@@ -262,17 +259,12 @@ def donors(h: Tensor, mask: Tensor, v: int, rows: Tensor, k: int) -> Tensor:
 
 
 def borrowed(x: Tensor, seen: Tensor, donor: Tensor, whole: bool = False) -> Tensor:
-    """The mean of x (n, *shape) over the donors (m, s), -1 for none: (m, *shape).
-
-    Without a donor, the mean over the samples `seen` (n,).
-    whole: copy the value of the first donor, for values that cannot be averaged
-    """
-    lead = (-1, *[1] * (x.ndim - 1))
+    """The mean of x (n, *shape) over the donors (m, s), -1 for none: (m, *shape). Without a donor,
+    that over the samples `seen` (n,). whole: the first donor's value, which cannot be averaged."""
     total = x.new_zeros(len(donor), *x.shape[1:])
-    count = torch.zeros(len(donor), dtype=torch.long, device=x.device)
+    count = by_row(torch.zeros(len(donor), dtype=torch.long, device=x.device), x)
     for column in donor.unbind(1):
-        use = (column >= 0) & ((count == 0) | (not whole))
-        total += torch.where(use.view(lead), x[column.clamp(min=0)], 0.0)
+        use = by_row(column >= 0, x) & ((count == 0) | (not whole))
+        total += torch.where(use, x[column.clamp(min=0)], 0.0)
         count += use
-    mean = x[seen].mean(0)
-    return torch.where((count > 0).view(lead), total / count.clamp(min=1).view(lead), mean)
+    return torch.where(count > 0, total / count.clamp(min=1), x[seen].mean(0))

@@ -80,11 +80,9 @@ class DVIMC(AutoencoderEstimator):
 class Mixture(nn.Module):
     """The prior sum_c N(m_c, s_c) / K, with diagonal s_c."""
 
-    log_weights: Tensor
-
     def __init__(self, K: int, dim: int) -> None:
         super().__init__()
-        self.register_buffer("log_weights", torch.full((K,), -math.log(K)), persistent=False)
+        self.log_weights = nn.Buffer(torch.full((K,), -math.log(K)), persistent=False)
         self.mean = nn.Parameter(torch.zeros(K, dim))
         self.logvar = nn.Parameter(torch.zeros(K, dim))
 
@@ -125,9 +123,8 @@ class DVIMCModel(Generative, Clusterer):
         per_epoch = 1 if hp.epochs is not None else batches(len(data), hp.batch_size)
         epochs = max(1, math.ceil(self.length / per_epoch))
         rates, decay = (("mixture.", hp.mixture_lr),), hp.lr_end ** (1 / epochs)
-        yield hp.stage(
-            self.loss, self.length, watch=True, lr=hp.lr, fresh=True, rates=rates, decay=decay
-        )
+        how = dict(watch=True, lr=hp.lr, fresh=True, rates=rates, decay=decay)
+        yield hp.stage(self.loss, self.length, **how)
 
     def averages(self, data: Views) -> Tensor:
         """Means of mu_v over the views of complete samples (m, D), or of all if these are few."""

@@ -91,23 +91,19 @@ class ICMVC(NeuralEstimator):
 
 
 class ICMVCModel(Clusterer):
-    mask: Tensor
-    fused: Tensor
-
     def __init__(self, widths: Sequence[int], hp: ICMVC, length: int) -> None:
         super().__init__()
         self.hp, self.length = hp, length
         D, K = hp.latent_dim, int(hp.n_clusters or 0)
         self.relations = released_relations if hp.released_graph else relations
-        symmetric = hp.norm == "sym"
-        networks = tuple(GraphNetwork((d, *hp.hidden, D), symmetric) for d in widths)
-        self.first, self.second = self.networks = networks
+        sizes = ((d, *hp.hidden, D) for d in widths)
+        self.first, self.second = self.networks = [GraphNetwork(s, hp.norm == "sym") for s in sizes]
         self.projectors = nn.ModuleList(nn.Sequential(*_block(D)) for _ in widths)
         self.attention = nn.Sequential(*_block(2 * D), *_block(2 * D), nn.Linear(2 * D, 2))
         self.head = nn.Sequential(*_block(D), nn.Linear(D, K))
         # mask and representations of the training samples
-        self.register_buffer("mask", torch.zeros(0, 2, dtype=torch.bool))
-        self.register_buffer("fused", torch.zeros(0, D))
+        self.mask: Tensor = nn.Buffer(torch.zeros(0, 2, dtype=torch.bool))
+        self.fused: Tensor = nn.Buffer(torch.zeros(0, D))
 
     def stages(self, data: Views) -> Iterator[Stage]:
         if len(data) < 2:
@@ -138,29 +134,28 @@ class ICMVCModel(Clusterer):
             "guiding": hp.guide_weight * guiding(y1, y2, log_y),
         }
 
-    def represent(self, x: list[Tensor]) -> list[Tensor]:
+    def represent(self, x: Tables) -> list[Tensor]:
         """Representations h_v of the training samples, (n, D) each."""
-        return [lean(len(a), net, a) for net, a in zip(self.networks, x, strict=True)]
+        return [net(a) for net, a in zip(self.networks, x, strict=True)]
 
     def fuse(self, h1: Tensor, h2: Tensor) -> Tensor:
         attend = lean(len(h1), lambda *h: self.attention(torch.cat(h, dim=1)), h1, h2)
         e = (attend.sigmoid() / 10).softmax(1)
-        fused: Tensor = e[:, :1] * h1 + e[:, 1:] * h2
-        return fused
+        return e[:, :1] * h1 + e[:, 1:] * h2
 
     def contrast(self, z1: Tensor, z2: Tensor) -> Tensor:
         """NT-Xent in random batches; an incomplete last one is dropped."""
         n, B = len(z1), min(self.hp.batch_size, len(z1))
         rows = torch.randperm(n, device=z1.device)[: n // B * B].view(n // B, B)
         parts = rows.split(BATCHES_IN_MEMORY if n > MANY_NODES else len(rows))  # type: ignore[no-untyped-call]
-        tau_one = partial(nt_xent, tau=1.0)
-        losses = torch.cat([lean(n, tau_one, z1[part], z2[part]) for part in parts])
+        losses = torch.cat([lean(n, partial(nt_xent, tau=1.0), z1[i], z2[i]) for i in parts])
         return losses.sum() if self.hp.instances == "sum" else losses.mean()
 
     # Inference.
 
-    def freeze(self, x: list[Tensor]) -> None:
-        """Store batch statistics, messages along links, and the representations of all samples."""
+    def freeze(self, x: Tables) -> None:
+        """Store batch statistics, messages along links, and the representations of all samples;
+        drop the links."""
         self.train()
         self.head(self.fuse(*self.represent(x)))
         self.eval()
@@ -168,7 +163,9 @@ class ICMVCModel(Clusterer):
         for module in self.modules():
             if isinstance(module, nn.BatchNorm1d) and module.running_var is not None:
                 module.running_var.mul_((n - 1) / n)  # as used in training: over n, not n - 1
-        self.fused = self.fuse(*(net.freeze() for net in self.networks))
+        self.fused = self.fuse(*self.represent(x))
+        for net in self.networks:
+            net.ends = net.ends[:, :0]
 
     def embed(self, batch: Views) -> Tensor:
         """The fused h, looked up for equal training rows and computed by links for others."""
@@ -180,7 +177,7 @@ class ICMVCModel(Clusterer):
             x, mask = [a[new] for a in x], batch.mask[new]
             tables = self.relations(x, mask, kept, self.mask, self.hp.n_neighbors, itself=False)
             networks = zip(self.networks, x, tables, strict=True)
-            out[new] = self.fuse(*(net.attach(a, table) for net, a, table in networks))
+            out[new] = self.fuse(*(net(a, table) for net, a, table in networks))
         return out
 
     def assign(self, batch: Views) -> Tensor:
@@ -296,9 +293,10 @@ def link_sums(ends: Tensor, x: Tensor, m: int) -> Tensor:
 
 
 class Layer(nn.Module):
-    """A layer relu(norm(A H W + b)), + H if hidden and of equal width; the last is linear."""
+    """A layer relu(norm(A H W + b)), + H if hidden and of equal width; the last is linear.
 
-    sent: Tensor
+    sent  messages of the training samples, stored in evaluation, which samples linked to them get
+    """
 
     def __init__(self, d_in: int, d_out: int, inside: bool, last: bool) -> None:
         super().__init__()
@@ -306,71 +304,56 @@ class Layer(nn.Module):
         self.bias = nn.Parameter(torch.zeros(d_out))
         self.norm = None if last else nn.BatchNorm1d(d_out, momentum=FULL)
         self.skip = inside and d_in == d_out
-        self.register_buffer("sent", torch.zeros(0, d_out))
+        self.sent: Tensor = nn.Buffer(torch.zeros(0, d_out))
 
-    def forward(self, x: Tensor, degree: Tensor, aggregate: Aggregate, symmetric: bool) -> Tensor:
+    def forward(
+        self, x: Tensor, ends: Tensor, degree: Tensor, symmetric: bool, new: bool
+    ) -> Tensor:
         root, sent = degree.rsqrt(), x @ self.weight
-        out = root * aggregate(self, root * sent if symmetric else sent) + self.bias
+        sent = root * sent if symmetric else sent
+        if new:
+            total = sent + link_sums(ends, self.sent, len(sent))
+        else:
+            total = Sums.apply(ends, sent)  # type: ignore[no-untyped-call]
+            self.sent = self.sent if self.training else sent
+        out = root * total + self.bias
         if self.norm is None:
             return out
         out = torch.relu(self.norm(out))
         return out + x if self.skip else out
 
 
-Aggregate = Callable[[Layer, Tensor], Tensor]  # sums messages over the links
-
-
 class GraphNetwork(nn.Module):
-    """Layers on the graph of one view, (n, d) -> (n, D), with its training samples.
+    """Layers on the graph of one view, with its training samples x (n, d), and the links between
+    them and their numbers, the degrees.
 
     A = D^(-1/2) P D^(-1/2) (`symmetric`) or D^(-1/2) P, with P the links and D the degrees.
     """
-
-    x: Tensor
-    ends: Tensor
-    degree: Tensor
 
     def __init__(self, sizes: Sequence[int], symmetric: bool) -> None:
         super().__init__()
         last, widths = len(sizes) - 2, enumerate(pairwise(sizes))
         self.layers = nn.ModuleList(Layer(a, b, at > 0, at == last) for at, (a, b) in widths)
         self.symmetric = symmetric
-        self.register_buffer("x", torch.zeros(0, sizes[0]))
-        self.register_buffer("ends", torch.zeros(2, 0, dtype=torch.long))
-        self.register_buffer("degree", torch.zeros(0, 1))
+        self.x: Tensor = nn.Buffer(torch.zeros(0, sizes[0]))
+        self.ends: Tensor = nn.Buffer(torch.zeros(2, 0, dtype=torch.long))
+        self.degree: Tensor = nn.Buffer(torch.zeros(0, 1))
 
     def set_graph(self, x: Tensor, table: Tensor) -> None:
         """Store the training samples (n, d) and the links to their neighbours (n, k)."""
         self.x, self.ends = x, links(table)
         self.degree = torch.bincount(self.ends[0]).unsqueeze(1).to(x)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Represent the training samples, each with messages from its neighbours."""
-        return self._through(x, self.degree, lambda _, h: Sums.apply(self.ends, h))  # type: ignore[no-untyped-call]
-
-    def freeze(self) -> Tensor:
-        """Represent the training samples, keep the messages of all layers, delete the links."""
-
-        def keep(layer: Layer, sent: Tensor) -> Tensor:
-            layer.sent = sent
-            return link_sums(self.ends, sent, len(sent))
-
-        out = self._through(self.x, self.degree, keep)
-        self.ends = self.ends[:, :0]
-        return out
-
-    def attach(self, x: Tensor, table: Tensor) -> Tensor:
-        """Represent new rows (m, d), with messages from training samples (m, k) and themselves."""
-        valid = table >= 0
-        ends = torch.stack([valid.nonzero()[:, 0], table[valid]])
-        degree = valid.sum(1, keepdim=True).to(x) + 1
-        return self._through(
-            x, degree, lambda layer, sent: sent + link_sums(ends, layer.sent, len(sent))
-        )
-
-    def _through(self, x: Tensor, degree: Tensor, aggregate: Aggregate) -> Tensor:
+    def forward(self, x: Tensor, table: Tensor | None = None) -> Tensor:
+        """Represent the training samples (n, d), with messages from their neighbours, or new rows
+        (m, d), with messages from themselves and their neighbours among these samples (m, k)."""
+        ends, degree = self.ends, self.degree
+        if table is not None:
+            valid = table >= 0
+            ends = torch.stack([valid.nonzero()[:, 0], table[valid]])
+            degree = valid.sum(1, keepdim=True).to(x) + 1
         for layer in self.layers:
-            x = lean(len(x), layer, x, degree, aggregate, self.symmetric)
+            x = lean(len(x), layer, x, ends, degree, self.symmetric, table is not None)
         return x
 
 

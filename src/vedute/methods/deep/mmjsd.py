@@ -23,13 +23,8 @@ from torch import Tensor
 
 from vedute.data.views import Names, Shapes, Views
 from vedute.estimators.settings import choice, estimator, setting
-from vedute.methods.deep.shared.vae import (
-    GaussianVAE,
-    VAEEstimator,
-    any_of,
-    mixture_std,
-    with_prior,
-)
+from vedute.methods.deep.shared.mixture import mean_seen, mixture_std
+from vedute.methods.deep.shared.vae import GaussianVAE, VAEEstimator, any_of, with_prior
 from vedute.nn import gaussian
 from vedute.nn.gaussian import Gaussian, kl, product
 from vedute.nn.likelihoods import Likelihoods
@@ -55,26 +50,22 @@ class MMJSD(VAEEstimator):
 
 
 class MMJSDModel(GaussianVAE):
-    hp: MMJSD
-
     def loss(self, batch: Views) -> Terms:
         q, seen = with_prior(self.experts(batch)), _and_prior(batch.mask, True)
-        mixed = _and_prior(batch.mask, self.hp.prior_in_mixture)
-        z = gaussian.sample(_one_of(q, mixed))
+        z = gaussian.sample(_one_of(q, _and_prior(batch.mask, self.hp.prior_in_mixture)))
         return {
             "reconstruction": self.errors(batch, z[None, :, None]).sum(-1).mean(),
             "jsd": self.hp.beta * jensen_shannon(q, seen).mean(),
         }
 
     def posterior(self, q: Gaussian, mask: Tensor) -> Gaussian:
-        n = mask.sum(1, keepdim=True)
+        n, seen = mask.sum(1, keepdim=True), mask.unsqueeze(-1)
         if self.hp.subset_rule == "dynamic_prior":
             f = geometric_mean(with_prior(q), _and_prior(mask, True))
-            alone = product(q, 1, mask.unsqueeze(-1))
+            alone = product(q, 1, seen)
             return Gaussian(*(torch.where(n > 1, a, b) for a, b in zip(f, alone, strict=True)))
-        mean = torch.where(mask.unsqueeze(-1), q.mean, 0.0).sum(1) / n
-        variance = torch.where(mask.unsqueeze(-1), q.logvar.exp(), 0.0).sum(1) / n**2
-        return Gaussian(mean, variance.log())
+        variance = torch.where(seen, q.logvar.exp(), 0.0).sum(1) / n**2
+        return Gaussian(mean_seen(q.mean, seen, -2), variance.log())
 
     def std(self, batch: Views) -> Tensor:
         if self.hp.subset_rule != "random_expert":
@@ -83,7 +74,7 @@ class MMJSDModel(GaussianVAE):
         return mixture_std(q.mean, q.logvar.exp(), batch.mask)
 
     def draw(self, q: Gaussian, mask: Tensor, draws: int) -> Tensor:
-        if self.hp.subset_rule != "random_expert":
+        if self.hp.subset_rule != "random_expert" or not draws:
             return super().draw(q, mask, draws)
         many = q.map(lambda t: t.expand(draws, *t.shape))
         return gaussian.sample(_one_of(many, mask.expand(draws, *mask.shape)))
@@ -98,7 +89,7 @@ def geometric_mean(q: Gaussian, mask: Tensor) -> Gaussian:
 def jensen_shannon(q: Gaussian, mask: Tensor) -> Tensor:
     """The divergence 1/n sum KL(q_e || f) from the geometric mean f: (B, E, D), (B, E) -> (B,)."""
     f = geometric_mean(q, mask).map(lambda t: t.unsqueeze(1))
-    return torch.where(mask, kl(q, f), 0.0).sum(1) / mask.sum(1)
+    return mean_seen(kl(q, f), mask, -1)
 
 
 def _one_of(q: Gaussian, mask: Tensor) -> Gaussian:

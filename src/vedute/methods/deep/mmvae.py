@@ -14,9 +14,7 @@ with p = Lap(0, b), the scales b sum to D and are learned. The loss is the negat
     moe_elbo      1/n sum_e E_{q_e} sum_v log p(x_v | z) - beta/n sum_v KL(q_v || N(0, 1))
                   with Gaussian experts, e drawn at random: what later tables call MMVAE
 
-`subset_rule`     the code of all views at inference. mean_of_means: the mean of a draw of each
-                  expert; random_expert: a draw of one of them. Without draws, and for the
-                  representation: the mean of the locations.
+Without draws, all views are decoded from the mean of the locations, the representation.
 
 Departs from the released code: the DReG hook works, whereas the released one never fires; the loss
 is averaged over the batch.
@@ -30,8 +28,8 @@ from torch import Tensor, nn
 from vedute.data.views import Names, Shapes, Views
 from vedute.estimators.settings import choice, estimator, setting
 from vedute.methods.deep.shared import mixture
-from vedute.methods.deep.shared.mixture import OBJECTIVES, many, mean_seen, one_of, source_errors
-from vedute.methods.deep.shared.vae import VAE, GaussianVAE, VAEEstimator, mixture_std
+from vedute.methods.deep.shared.mixture import mean_seen, mixture_std, one_of, sample_many
+from vedute.methods.deep.shared.vae import VAE, GaussianVAE, VAEEstimator
 from vedute.nn import gaussian, laplace
 from vedute.nn.coders import encode
 from vedute.nn.laplace import Laplace
@@ -45,7 +43,7 @@ RULES = ("mean_of_means", "random_expert")
 class MMVAE(VAEEstimator):
     """Mixture-of-experts VAE: each view alone predicts the others."""
 
-    objective: str = choice((*OBJECTIVES, "moe_elbo"), "The bound that is maximised.")
+    objective: str = choice((*mixture.OBJECTIVES, "moe_elbo"), "The bound that is maximised.")
     samples: int = setting(1, "Draws of each expert, K.", at_least=1)
     learn_prior: bool = setting(True, "Learn the scales of the prior.")
     subset_rule: str = choice(RULES, "What decodes all views: the mean of draws, or one of them.")
@@ -61,29 +59,25 @@ class MMVAE(VAEEstimator):
 
 
 class MMVAEModel(VAE):
-    hp: MMVAE
-
     def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: MMVAE, length: int) -> None:
         super().__init__(shapes, likelihoods, hp, length)
         self.widths = nn.Parameter(torch.zeros(hp.latent_dim), requires_grad=hp.learn_prior)
 
     def experts(self, batch: Views) -> Laplace:
-        """Experts q(z | x_v) of all views, (B, L, D)."""
         loc, h = encode(self.encoders, batch)
         return Laplace(loc, laplace.shared_width(h))
 
     def prior_of(self) -> Laplace:
-        """The prior p(z), (D,)."""
         return mixture.centred(self.widths)
 
     def loss(self, batch: Views) -> Terms:
-        hp, mask, q = self.hp, batch.mask, self.experts(batch)
-        z = laplace.sample(many(q, hp.samples), rows=1)  # (K, B, E, D)
-        errors = source_errors(batch, z, lambda seen, z, _: self.errors(seen, z.unsqueeze(2)))
+        hp, q = self.hp, self.experts(batch)
+        z = sample_many(q, hp.samples, rows=1)  # (K, B, E, D)
+        errors = mixture.source_errors(batch, z, lambda b, z, _: self.errors(b, z.unsqueeze(2)))
         log_q = mixture.log_probs(mixture.fixed(hp.objective, q), z)  # (K, B, E, U)
-        ratio = laplace.log_prob(self.prior_of(), z) - mixture.log_mixture(log_q, mask)
+        ratio = laplace.log_prob(self.prior_of(), z) - mixture.log_mixture(log_q, batch.mask)
         log_w = hp.beta * ratio - errors  # (K, B, E)
-        return {"bound": -mixture.bound(hp.objective, log_w, mask, [z]).mean()}
+        return {"bound": -mixture.bound(hp.objective, log_w, batch.mask, [z]).mean()}
 
     def embed(self, batch: Views) -> Tensor:
         return mean_seen(self.experts(batch).loc, batch.mask.unsqueeze(-1), -2)
@@ -95,18 +89,16 @@ class MMVAEModel(VAE):
     def decode(self, batch: Views, draws: int = 0) -> list[Tensor]:
         if draws == 0:
             return self.decode_codes(self.embed(batch)[None, :, None])
-        z = laplace.sample(many(self.experts(batch), draws))
+        z = sample_many(self.experts(batch), draws)
         return self.decode_codes(_joint_code(z, batch.mask, self.hp.subset_rule).unsqueeze(2))
 
     def prior(self, n: int) -> list[Tensor]:
-        p = self.prior_of().map(lambda t: t.expand(1, n, 1, -1))
-        return self.decode_codes(laplace.sample(p))
+        shape = (1, n, 1, self.latent_dim)
+        return self.decode_codes(laplace.sample(self.prior_of().map(lambda t: t.expand(shape))))
 
 
 class SimpleModel(GaussianVAE):
     """The model of moe_elbo: one draw of one expert per sample, and the experts' divergences."""
-
-    hp: MMVAE
 
     def loss(self, batch: Views) -> Terms:
         q = self.experts(batch)
@@ -128,6 +120,8 @@ class SimpleModel(GaussianVAE):
         return _joint_std(q.mean, q.logvar.exp(), batch.mask, self.hp.subset_rule)
 
     def draw(self, q: gaussian.Gaussian, mask: Tensor, draws: int) -> Tensor:
+        if not draws:
+            return super().draw(q, mask, draws)
         z = gaussian.sample(q.map(lambda t: t.expand(draws, *t.shape)))
         return _joint_code(z, mask, self.hp.subset_rule)
 

@@ -8,11 +8,8 @@ independent w~_n ~ r_n = Lap(0, learned scale), so that shared information canno
     log w_e^k = log p(x_e | z_e, w_e) + sum_{n != e} log p(x_n | z_e, w~_n)
               + beta [ log p(z_e) - log 1/n sum_u q(z_e | x_u) + log p(w_e) - log q(w_e | x_e) ]
 
-with p = Lap(0, 1) for both. The loss is the negative of
-
-    iwae_loose    1/n sum_e log 1/K sum_k w_e^k         (as published, with K = 1)
-    iwae_tight    log 1/(nK) sum_e sum_k w_e^k
-    dreg          iwae_loose with doubly reparameterised gradients: see `mixture`
+with p = Lap(0, 1) for both. The loss is the negative of iwae_loose (as published, with K = 1),
+iwae_tight, or dreg: see `mixture`.
 
 At inference z is a draw from a random observed view, or the mean of their locations. An observed
 view uses w ~ q(w | x); a missing one w ~ p (`private="prior"`, as published) or w ~ r_n
@@ -31,8 +28,8 @@ from torch import Tensor, nn
 from vedute.data.views import Names, Shapes, Views
 from vedute.estimators.settings import choice, estimator, setting
 from vedute.methods.deep.shared import hyperparameters, mixture
-from vedute.methods.deep.shared.mixture import OBJECTIVES, many, mean_seen, one_of
-from vedute.methods.deep.shared.vae import VAE, VAEEstimator, mixture_std, trunk
+from vedute.methods.deep.shared.mixture import mean_seen, mixture_std, one_of, sample_many
+from vedute.methods.deep.shared.vae import VAE, VAEEstimator, trunk
 from vedute.nn import laplace
 from vedute.nn.coders import encode
 from vedute.nn.laplace import Laplace, standard_like
@@ -47,7 +44,7 @@ class MMVAEPlus(VAEEstimator):
     shared_dim: int | None = setting(
         None, "How many of `latent_dim` are shared; None: half of them, rounded up.", at_least=1
     )
-    objective: str = choice(OBJECTIVES, "The bound that is maximised.")
+    objective: str = choice(mixture.OBJECTIVES, "The bound that is maximised.")
     samples: int = setting(1, "Draws of each expert, K.", at_least=1)
     private: str = choice(("prior", "auxiliary"), "Source of a missing view's private latent.")
     trunks: int = choice((1, 2), "Networks per encoder; of two, one encodes z and one w.")
@@ -66,8 +63,6 @@ class MMVAEPlus(VAEEstimator):
 
 
 class MMVAEPlusModel(VAE):
-    hp: MMVAEPlus
-
     def __init__(
         self, shapes: Shapes, likelihoods: Likelihoods, hp: MMVAEPlus, length: int
     ) -> None:
@@ -75,43 +70,37 @@ class MMVAEPlusModel(VAE):
         private = hp.latent_dim - shared
         separate = hp.trunks == 2 and private > 0
         super().__init__(shapes, likelihoods, hp, length, encoder_dim=shared if separate else None)
-        self.shared = shared
-        self.widths = nn.Parameter(torch.zeros(len(shapes), private))
-        self.own_encoders: nn.ModuleList | None = None
-        if separate:
-            views = zip(shapes, likelihoods, strict=True)
-            self.own_encoders = nn.ModuleList(trunk(*view, hp, private) for view in views)
+        self.shared, self.widths = shared, nn.Parameter(torch.zeros(len(shapes), private))
+        views = zip(shapes, likelihoods, strict=True) if separate else ()
+        self.own_encoders = nn.ModuleList(trunk(*view, hp, private) for view in views)
 
     def experts(self, batch: Views) -> tuple[Laplace, Laplace]:
         """Experts q(z | x_v) and q(w_v | x_v) of every view, (B, L, shared) and (B, L, private)."""
         loc, h = encode(self.encoders, batch)
-        if self.own_encoders is None:
-            (z, w), (h_z, h_w) = self.parts(loc), self.parts(h)
-        else:
+        if self.own_encoders:
             (z, h_z), (w, h_w) = (loc, h), encode(self.own_encoders, batch)
+        else:
+            (z, w), (h_z, h_w) = self.parts(loc), self.parts(h)
         return Laplace(z, laplace.shared_width(h_z)), Laplace(w, laplace.shared_width(h_w))
 
     def parts(self, code: Tensor) -> tuple[Tensor, Tensor]:
         """Split a code (..., D) into (..., shared) and (..., private)."""
         return code[..., : self.shared], code[..., self.shared :]
 
-    def auxiliary(self) -> Laplace:
-        """The priors r_v(w) of all views, (L, private)."""
-        return mixture.centred(self.widths)
+    def auxiliary(self, w: Tensor) -> Laplace:
+        """The priors r_v(w) of all views, in the shape of w (..., L, private)."""
+        return mixture.centred(self.widths).map(lambda t: t.expand_as(w))
 
     # The objective.
 
     def loss(self, batch: Views) -> Terms:
-        hp, mask, (qz, qw) = self.hp, batch.mask, self.experts(batch)
-        z, w = (laplace.sample(many(q, hp.samples), rows=1) for q in (qz, qw))  # (K, B, E, .)
-        qz, qw = (mixture.fixed(hp.objective, q) for q in (qz, qw))
+        hp, mask, experts = self.hp, batch.mask, self.experts(batch)
+        z, w = (sample_many(q, hp.samples, rows=1) for q in experts)  # (K, B, E, .)
+        qz, qw = (mixture.fixed(hp.objective, q) for q in experts)
         errors = mixture.source_errors(batch, torch.cat([z, w], dim=-1), self.errors_from_one)
-        ratio = (
-            laplace.log_prob(standard_like(z), z)
-            - mixture.log_mixture(mixture.log_probs(qz, z), mask)
-            + laplace.log_prob(standard_like(w), w)
-            - laplace.log_prob(qw, w)
-        )
+        log_q = mixture.log_mixture(mixture.log_probs(qz, z), mask)
+        ratio = laplace.log_prob(standard_like(z), z) - log_q
+        ratio = ratio + laplace.log_prob(standard_like(w), w) - laplace.log_prob(qw, w)
         log_w = hp.beta * ratio - errors  # (K, B, E)
         return {"bound": -mixture.bound(hp.objective, log_w, mask, [z, w]).mean()}
 
@@ -119,7 +108,7 @@ class MMVAEPlusModel(VAE):
         """Errors (K, M, L) of all views, decoded from the codes (K, M, D) of the sources (M,)."""
         (K, M, _), L = codes.shape, len(self.decoders)
         z, private = self.parts(codes.unsqueeze(2).expand(K, M, L, -1))
-        fresh = laplace.sample(self.auxiliary().map(lambda t: t.expand_as(private)), rows=1)
+        fresh = laplace.sample(self.auxiliary(private), rows=1)
         is_source = torch.arange(L, device=sources.device) == sources[:, None]  # (M, L)
         w = torch.where(is_source.unsqueeze(-1), private, fresh)
         return self.errors(samples, torch.cat([z, w], dim=-1))
@@ -138,10 +127,10 @@ class MMVAEPlusModel(VAE):
         if draws == 0:
             z, w = mean_seen(qz.loc, seen, -2), torch.where(seen, qw.loc, 0.0)
             return self._decode_parts(z[None], w[None])
-        z, private = (laplace.sample(many(q, draws)) for q in (qz, qw))
+        z, private = (sample_many(q, draws) for q in (qz, qw))
         z, own = one_of(z, batch.mask), standard_like(private)
         if self.hp.private == "auxiliary":
-            own = self.auxiliary().map(lambda t: t.expand_as(private))
+            own = self.auxiliary(private)
         return self._decode_parts(z, torch.where(seen, private, laplace.sample(own)))
 
     def prior(self, n: int) -> list[Tensor]:

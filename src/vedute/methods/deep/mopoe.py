@@ -7,8 +7,6 @@
 P are all 2^|O| - 1 subsets of the observed views O of a sample; z is drawn from a random one.
 Inference: q_O, the product over all observed views.
 
-`prior_expert`   full_only, as published: p joins the product of the complete set; never; always
-
 Departs from the released code: components are drawn per sample, not dealt out along the batch,
 which counts the complete set twice.
 """
@@ -16,7 +14,7 @@ which counts the complete set twice.
 from __future__ import annotations
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from vedute.data.views import Names, Shapes, Views
 from vedute.estimators.settings import choice, estimator
@@ -52,12 +50,9 @@ class MoPoE(VAEEstimator):
 
 
 class MoPoEModel(GaussianVAE):
-    hp: MoPoE
-    members: Tensor
-
     def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: MoPoE, length: int) -> None:
         super().__init__(shapes, likelihoods, hp, length)
-        self.register_buffer("members", subsets(len(shapes)))
+        self.members = nn.Buffer(subsets(len(shapes)))
 
     def loss(self, batch: Views) -> Terms:
         q = all_products(self.experts(batch), self.prior_joins(self.members))  # (B, S, D)

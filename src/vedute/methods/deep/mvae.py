@@ -12,9 +12,8 @@ then that many views; none if |O| < 3. Inference: q(z | x_O), from which all vie
 `subsample`      terms of the loss. unimodal+k: all, as published, k = `subsets`; unimodal: the
                  first two; none: the first, the default, since incomplete data are subsets already
 `prior_expert`   always, as published; several: only with two or more other experts; never
-`warmup`         epochs, or steps, over which beta grows from 0; as published, a fifth of them. With
-                 full beta from the start, deep networks may collapse: with the prior among the
-                 experts, the divergence is zero only if views are ignored
+`warmup`         as published, a fifth of the training. With full beta from the start, deep networks
+                 may collapse: with the prior as an expert, only ignoring views has no divergence
 `view_dropout`   O are the views kept in a step; ELBO(O) sums log p over all observed ones
 
 Departs from the released code: subsets are drawn per sample, not per batch; beta grows in steps.
@@ -23,10 +22,10 @@ Departs from the released code: subsets are drawn per sample, not per batch; bet
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
+from functools import cache, partial
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from vedute.data.views import Names, Shapes, Views
 from vedute.estimators.settings import choice, estimator, length, setting
@@ -66,21 +65,17 @@ class MVAE(VAEEstimator):
 
 
 class MVAEModel(GaussianVAE):
-    hp: MVAE
-    grown: Tensor
-
     def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: MVAE, length: int) -> None:
         super().__init__(shapes, likelihoods, hp, length)
-        self.register_buffer("grown", torch.ones(()), persistent=False)  # current share of beta
+        self.grown = nn.Buffer(torch.ones(()), persistent=False)  # current share of beta
 
     def main_stages(self, length: int) -> Iterator[Stage]:
         hp, warm = self.hp, min(self.hp.warmup, length)
+        stage = cache(partial(hp.stage, self.loss))  # the same object keeps its captured step
         rungs = min(WARMUP_STAGES, warm)
-        edges = [i * warm // rungs for i in range(rungs + 1)] if rungs else []
-        stages = {n: hp.stage(self.loss, n) for n in {b - a for a, b in pairwise(edges)}}
-        for i, (a, b) in enumerate(pairwise(edges)):
+        for i in range(rungs):
             self.grown.fill_(i / rungs)
-            yield stages[b - a]  # the same object keeps its captured step
+            yield stage((i + 1) * warm // rungs - i * warm // rungs)
         self.grown.fill_(1.0)
         if length > warm:
             yield hp.stage(self.loss, length - warm, watch=True)
@@ -122,16 +117,14 @@ class MVAEModel(GaussianVAE):
         return torch.cat(sets, dim=1), torch.cat(counts, dim=1)
 
     def posterior(self, q: Gaussian, mask: Tensor) -> Gaussian:
-        """The posterior q(z | x_S): experts (B, ..., L, D), members (B, ..., L) -> (B, ..., D)."""
+        """q(z | x_S): experts (B, ..., L, D), members of S (B, ..., L) -> (B, ..., D)."""
         least = {"always": 0, "several": 2, "never": len(self.decoders) + 1}[self.hp.prior_expert]
         return product_with_prior(q, mask, mask.sum(-1) >= least)
 
 
 def random_subsets(mask: Tensor, k: int) -> Tensor:
-    """Draw k subsets of 2 ... |O| - 1 observed views, sizes uniform: (B, L) -> (B, k, L).
-
-    If |O| < 3, the subset is O.
-    """
+    """Draw k subsets of 2 ... |O| - 1 observed views, sizes uniform, or O if |O| < 3: (B, L) ->
+    (B, k, L)."""
     B, L = mask.shape
     order, share = (
         noise.like(torch.empty(B, k, last, device=mask.device), noise.even) for last in (L, 1)

@@ -50,8 +50,6 @@ class MVTCAE(VAEEstimator):
 
 
 class MVTCAEModel(GaussianVAE):
-    hp: MVTCAE
-
     def loss(self, batch: Views) -> Terms:
         hp, kept = self.hp, hide_some(batch, self.hp.view_dropout)
         q = self.experts(kept)

@@ -51,8 +51,8 @@ class RawEncoder(Encoder):
 
 
 class Autoencoders(nn.Module):
-    """One autoencoder per view, (B, *shape_v) to (B, L, D) and back; missing views give zeros. An
-    encoder's first output is the latent; the second is a variance, where a method uses one."""
+    """One autoencoder per view, (B, *shape_v) to latents (B, L, D), zero where a view is missing.
+    An encoder's first output is the latent; the second is a variance, where a method uses one."""
 
     def __init__(
         self, shapes: Shapes, likelihoods: Likelihoods, hidden: Sequence[int], latent_dim: int
@@ -62,11 +62,10 @@ class Autoencoders(nn.Module):
         self.encoders, self.decoders = nn.ModuleList(), nn.ModuleList()
         for shape, likelihood in zip(shapes, likelihoods, strict=True):
             self.encoders.append(RawEncoder(shape, hidden, latent_dim, likelihood=likelihood))
-            decoder = Decoder(latent_dim, hidden, shape, "linear", False, likelihood=likelihood)
-            self.decoders.append(decoder)
+            output = ("linear", False, "auto", likelihood)
+            self.decoders.append(Decoder(latent_dim, hidden, shape, *output))
 
     def forward(self, batch: Views) -> Tensor:
-        """Latents, (B, L, D)."""
         return encode(self.encoders, batch).mean.masked_fill(~batch.mask.unsqueeze(-1), 0.0)
 
     def latents(self, data: Views) -> Tensor:
@@ -78,7 +77,6 @@ class Autoencoders(nn.Module):
         return code_errors(self.likelihoods, self.decoders, z.unsqueeze(0), batch, mean=True)[0]
 
     def reconstruction(self, batch: Views) -> Terms:
-        """The reconstruction loss, as defined at the top of this module."""
         errors = self.errors(self(batch), batch)
         return {"reconstruction": per_view_mean(errors, batch.mask)}
 

@@ -17,16 +17,12 @@ NEIGHBORS = Choice((3, 5, 10, 15, 20, 30, 50))
 latent_dim = partial(setting, meaning="Numbers in a latent.", at_least=1, tune=LATENTS)
 beta = partial(setting, at_least=0, tune=BETAS)
 rec_weight = partial(setting, meaning="Weight of the reconstruction.", at_least=0)
+share = partial(setting, at_least=0, below=1)
+view_dropout = partial(share, meaning="Share of views hidden and predicted.", tune=Range(0.0, 0.6))
 cooldown = partial(
     length, meaning="Time without dropout at the end, at a tenth of the learning rate."
 )
-view_dropout = partial(
-    setting,
-    meaning="Share of views hidden and predicted.",
-    at_least=0,
-    below=1,
-    tune=Range(0.0, 0.6),
-)
+n_neighbors = partial(setting, at_least=1, tune=NEIGHBORS)
 
 
 def hidden(default: tuple[int, ...], more: str = "") -> Any:
@@ -41,7 +37,7 @@ def network() -> Any:
 
 def layer_dropout(default: float | None, more: str = "") -> Any:
     meaning = f"Dropout of encoders; None: 0.2, below 1000 rows 0.4{more}."
-    return setting(default, meaning, at_least=0, below=1, tune=Range(0.0, 0.5))
+    return share(default, meaning, tune=Range(0.0, 0.5))
 
 
 def balance(default: float | None, more: str = "") -> Any:
@@ -49,13 +45,8 @@ def balance(default: float | None, more: str = "") -> Any:
     return setting(default, f"{meaning}0.2, under 1000 rows 0.5{more}.")
 
 
-def n_neighbors(default: int, meaning: str) -> Any:
-    return setting(default, meaning, at_least=1, tune=NEIGHBORS)
-
-
 def check_shared(shared_dim: int | None, latent_dim: int) -> None:
     """Refuse more shared numbers than a latent has."""
-    if shared_dim is not None and shared_dim > latent_dim:
-        raise ValueError(
-            f"shared_dim must be at most latent_dim, got {shared_dim} and {latent_dim}"
-        )
+    if (shared_dim or 0) > latent_dim:
+        both = f"{shared_dim} and {latent_dim}"
+        raise ValueError(f"shared_dim must be at most latent_dim, got {both}")

@@ -27,9 +27,9 @@ from vedute.nn.laplace import Laplace
 OBJECTIVES = ("iwae_loose", "iwae_tight", "dreg")
 
 
-def many(q: Laplace, K: int) -> Laplace:
-    """Expand q (...) for K draws, (K, ...)."""
-    return q.map(lambda t: t.expand(K, *t.shape))
+def sample_many(q: Laplace, K: int, rows: int = 0) -> Tensor:
+    """Draw K values of q, (K, ...); `rows`: the axis of the samples."""
+    return laplace.sample(q.map(lambda t: t.expand(K, *t.shape)), rows=rows)
 
 
 def centred(widths: Tensor) -> Laplace:
@@ -45,6 +45,14 @@ def fixed(objective: str, q: Laplace) -> Laplace:
 def mean_seen(t: Tensor, mask: Tensor, dim: int) -> Tensor:
     """The mean of the observed entries along `dim` (from the end); `mask` broadcasts against t."""
     return torch.where(mask, t, 0.0).sum(dim) / mask.sum(dim)
+
+
+def mixture_std(mean: Tensor, variance: Tensor, mask: Tensor) -> Tensor:
+    """The standard deviation of a uniform mixture of the observed experts, whose variance is the
+    mean of variances plus the variance of means: (B, L, D) each, mask (B, L) -> (B, D)."""
+    share = (mask.to(mean) / mask.sum(1, keepdim=True)).unsqueeze(-1)
+    center = (share * mean).sum(1, keepdim=True)
+    return (share * (variance + (mean - center).square())).sum(1).sqrt()
 
 
 def log_probs(q: Laplace, z: Tensor) -> Tensor:
@@ -92,14 +100,12 @@ def source_errors(
     (K, M, D) of these sources (M,). On a CPU, missing sources are left out.
     """
     K, B, L, _ = codes.shape
-    present = torch.arange(B * L, device=codes.device)
-    if batch.present() is not None:
-        present = present[batch.mask.flatten()]
+    pairs = torch.arange(B * L, device=codes.device)
+    pairs = pairs if batch.present() is None else pairs[batch.mask.flatten()]
     with shards.present():
-        summed = errors(
-            batch[present // L], codes.flatten(1, 2).index_select(1, present), present % L
-        ).sum(-1)
-    return summed.new_zeros(K, B * L).index_copy(1, present, summed).view(K, B, L)
+        codes = codes.flatten(1, 2).index_select(1, pairs)
+        summed = errors(batch[pairs // L], codes, pairs % L).sum(-1)
+    return summed.new_zeros(K, B * L).index_copy(1, pairs, summed).view(K, B, L)
 
 
 def one_of(z: Tensor, mask: Tensor) -> Tensor:

@@ -20,10 +20,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from math import prod
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from vedute.data.rows import by_row
 from vedute.data.views import Shapes, Views
 from vedute.estimators.neural import NeuralEstimator
 from vedute.estimators.settings import choice, estimator, setting
@@ -77,27 +79,21 @@ def refuse_tokens(hp: NeuralEstimator, likelihoods: Likelihoods) -> None:
 
 
 class PairDecoder(Generative):
-    """One decoder for each of two views, from point latents (B, 2, D)."""
+    """Decoders (B, D) -> (B, *shape_v) of two views, from point latents (B, 2, D)."""
 
     likelihoods: Likelihoods
-    shapes: Shapes
     decoders: nn.ModuleList
-
-    def decode_view(self, v: int, z: Tensor) -> Tensor:
-        """Decode view v: (B, 2, D) -> (1, B, *shape_v)."""
-        out: Tensor = self.decoders[v](z[:, v])
-        return out.reshape(1, len(z), *self.shapes[v])
 
     def errors(self, z: Tensor, batch: Views, mean: bool) -> Tensor:
         """Errors of both views, decoded from z, (B, 2)."""
         return view_errors(
-            self.likelihoods, lambda v, rows: self.decode_view(v, z[rows]), batch, mean, z
+            self.likelihoods, lambda v, rows: self.decoders[v](z[rows, v])[None], batch, mean, z
         )[0]
 
     def decode_both(self, z: Tensor, draws: int = 0) -> list[Tensor]:
         """Decode both views, (draws or 1, B, *shape_v)."""
-        views = (self.decode_view(v, z) for v in (0, 1))
-        return [x.expand(max(draws, 1), *x.shape[1:]) for x in views]
+        outs = [decoder(z[:, v]) for v, decoder in enumerate(self.decoders)]
+        return [x.expand(max(draws, 1), *x.shape) for x in outs]
 
 
 # Deep canonical correlation analysis.
@@ -139,24 +135,16 @@ class DeepCCAEstimator(PairedEstimator):
 class LinearCCA(nn.Module):
     """u_j = (h_j - mean_j) W_j for j = 1, 2: unit covariance, and cov(u_1, u_2) = diag(rho)."""
 
-    mean: Tensor
-    weight: Tensor
-    inverse: Tensor
-    rho: Tensor
-
     def __init__(self, dim: int) -> None:
         super().__init__()
-        self.register_buffer("mean", torch.zeros(2, dim))
-        self.register_buffer("weight", torch.eye(dim).repeat(2, 1, 1))
-        self.register_buffer("inverse", torch.eye(dim).repeat(2, 1, 1))
-        self.register_buffer("rho", torch.zeros(dim))
+        self.mean = nn.Buffer(torch.zeros(2, dim))
+        self.weight = nn.Buffer(torch.eye(dim).repeat(2, 1, 1))
+        self.inverse = nn.Buffer(torch.eye(dim).repeat(2, 1, 1))
+        self.rho = nn.Buffer(torch.zeros(dim))
 
     def fit(self, h: Tensor, ridge: float) -> None:
-        """Fit to outputs h (n, 2, D).
-
-        With S_jj = C_j C_j' and C_1^-1 S_12 C_2^-T = U diag(rho) V', the weights are C_1^-T U and
-        C_2^-T V.
-        """
+        """Fit to outputs h (n, 2, D). With S_jj = C_j C_j' and C_1^-1 S_12 C_2^-T = U diag(rho) V',
+        the weights are C_1^-T U and C_2^-T V."""
         T, *factors = whitened(h[:, 0], h[:, 1], ridge)
         left, rho, right = torch.linalg.svd(T)
         self.mean.copy_(h.double().mean(0))
@@ -166,16 +154,17 @@ class LinearCCA(nn.Module):
             self.inverse[j] = (C @ U).mT
 
     def project(self, h: Tensor) -> Tensor:
-        """Project outputs, (B, 2, D) -> (B, 2, D)."""
         return torch.einsum("bjd,jdk->bjk", h - self.mean, self.weight)
 
     def restore(self, u: Tensor) -> Tensor:
-        """Invert `project`, (B, 2, D) -> (B, 2, D)."""
+        """Invert `project`."""
         return torch.einsum("bjk,jkd->bjd", u, self.inverse) + self.mean
 
 
 class DeepCCA(Model):
     """Two networks, the correlation of their outputs, and linear CCA at the end."""
+
+    hp: Any  # an estimator with these settings
 
     def __init__(self, shapes: Shapes, hp: DeepCCAEstimator, length: int) -> None:
         super().__init__()
@@ -199,8 +188,7 @@ class DeepCCA(Model):
         """The outputs h, (B, 2, D); a missing view is encoded from its blank input."""
         parts = []
         for v, (encoder, x) in enumerate(zip(self.encoders, batch.x, strict=True)):
-            seen = batch.mask[:, v].view(-1, *[1] * (x.ndim - 1))
-            filled = torch.where(seen, x, self.get_buffer(f"blank{v}"))
+            filled = torch.where(by_row(batch.mask[:, v], x), x, self.get_buffer(f"blank{v}"))
             parts.append(encoder(filled.flatten(1)))
         return torch.stack(parts, dim=1)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import torch
@@ -23,21 +24,18 @@ from vedute.estimators.neural import FEW_ROWS
 from vedute.nn import shards
 from vedute.training.model import Generative, Stage, Terms
 
-DROPOUT, BALANCE = {False: 0.2, True: 0.4}, {False: 0.2, True: 0.5}  # True: if samples are few
-
 
 class Regularized(Generative):
     """A model with a cool-down at the end of training, and a weight, `share`, per view."""
 
     adds_over_rows = True
     hp: Any  # an estimator with `dropout`, `balance` and `cooldown`
-    share: Tensor
     few: bool  # whether samples are few, set when training begins
 
     def __init__(self, hp: Any, n_views: int, length: int) -> None:
         super().__init__()
         self.hp, self.length = hp, length
-        self.register_buffer("share", torch.ones(n_views), persistent=False)
+        self.share = nn.Buffer(torch.ones(n_views), persistent=False)
 
     @abstractmethod
     def main_stages(self, length: int) -> Iterator[Stage]:
@@ -61,15 +59,11 @@ class Regularized(Generative):
         """Store what the model needs of the training data, after the last stage."""
 
     def _adapt_to(self, data: Views) -> None:
-        """Set dropout, and weights of views, 1 on average, by the number of samples."""
-        hp, few = self.hp, len(data) < FEW_ROWS
-        self.few = few
-        power = BALANCE[few] if hp.balance is None else hp.balance
-        if power != 0:
-            rich = effective_dimensions(data) ** power
+        """Set the weights of views, 1 on average."""
+        self.few = len(data) < FEW_ROWS
+        if self.hp.balance:
+            rich = effective_dimensions(data) ** self.hp.balance
             self.share.copy_(rich / rich.mean())
-        for module in self._dropouts() if hp.dropout is None else ():
-            module.p = DROPOUT[few]
 
     def _cooling(self, length: int) -> Iterator[Stage]:
         if length > 0:
@@ -78,30 +72,28 @@ class Regularized(Generative):
     def cooldown_loss(self, batch: Views) -> Terms:
         """The loss without dropout, which gains precision. If dropout was needed, early stopping
         keeps the weights from before the cool-down."""
-        for module in self._dropouts():
-            module.eval()
+        stop_dropout(self)
         return self.loss(batch)
-
-    def _dropouts(self) -> Iterator[nn.Dropout]:
-        return (module for module in self.modules() if isinstance(module, nn.Dropout))
 
 
 def by_rows(rows: int | None) -> dict[str, float]:
     """Defaults of `dropout` and `balance` for this number of rows; empty if unknown."""
-    few = rows is not None and rows < FEW_ROWS
-    return {} if rows is None else {"dropout": DROPOUT[few], "balance": BALANCE[few]}
+    if rows is None:
+        return {}
+    few = rows < FEW_ROWS
+    return {"dropout": 0.4 if few else 0.2, "balance": 0.5 if few else 0.2}
 
 
-def first_dropout(dropout: float | None) -> float:
-    """The dropout that encoders are built with, before the number of samples is known."""
-    return DROPOUT[False] if dropout is None else dropout
+def stop_dropout(model: nn.Module) -> None:
+    """Evaluate without dropout until training goes on."""
+    for module in model.modules():
+        if isinstance(module, nn.Dropout):
+            module.eval()
 
 
 def hide_some(batch: Views, share: float) -> Views:
     """Hide views of a batch at random, with this probability."""
-    if share == 0:
-        return batch
-    return shards.hide(batch, lambda mask: hidden_views(mask, share))
+    return shards.hide(batch, partial(hidden_views, share=share)) if share else batch
 
 
 def hidden_views(mask: Tensor, share: float) -> Tensor:

@@ -28,7 +28,7 @@ from vedute.data.views import Shapes, Views
 from vedute.estimators.neural import NeuralEstimator
 from vedute.estimators.settings import choice, estimator, setting
 from vedute.methods.deep.shared import hyperparameters
-from vedute.methods.deep.shared.regularization import Regularized, by_rows, first_dropout
+from vedute.methods.deep.shared.regularization import Regularized, by_rows
 from vedute.nn import gaussian, noise
 from vedute.nn.coders import Decoder, Encoder, decode, encode
 from vedute.nn.gaussian import Gaussian, product
@@ -68,9 +68,6 @@ class VAE(Regularized):
     encoder_dim: latent dimensions per encoder, if other encoders provide the rest; None: all
     """
 
-    hp: VAEEstimator
-    weights: Tensor
-
     def __init__(
         self,
         shapes: Shapes,
@@ -82,13 +79,13 @@ class VAE(Regularized):
         super().__init__(hp, len(shapes), length)
         self.likelihoods, self.latent_dim = likelihoods, hp.latent_dim
         self.encoders, self.decoders = nn.ModuleList(), nn.ModuleList()
-        for shape, likelihood in zip(shapes, likelihoods, strict=True):
-            output = "linear" if likelihood.logits else hp.output
-            paths = (output, hp.linear_paths, hp.network, likelihood)
-            self.encoders.append(trunk(shape, likelihood, hp, encoder_dim or hp.latent_dim))
+        for shape, kind in zip(shapes, likelihoods, strict=True):
+            output = "linear" if kind.logits else hp.output
+            paths = (output, hp.linear_paths, hp.network, kind)
+            self.encoders.append(trunk(shape, kind, hp, encoder_dim or hp.latent_dim))
             self.decoders.append(Decoder(hp.latent_dim, hp.hidden, shape, *paths))
         weights = likelihood_weights(shapes, likelihoods, hp.scale, hp.rescale)
-        self.register_buffer("weights", torch.tensor(weights))
+        self.weights = nn.Buffer(torch.tensor(weights))
 
     def main_stages(self, length: int) -> Iterator[Stage]:
         yield self.hp.stage(self.loss, length, watch=True)
@@ -120,7 +117,7 @@ class GaussianVAE(VAE):
         return encode(self.encoders, batch).map(lambda t: torch.where(seen, t, 0.0))
 
     def draw(self, q: Gaussian, mask: Tensor, draws: int) -> Tensor:
-        """Draw z from the posterior, (draws, B, D)."""
+        """Draw z from the posterior, (draws or 1, B, D); without draws, its mean."""
         return gaussian.draws(self.posterior(q, mask), draws)
 
     def embed(self, batch: Views) -> Tensor:
@@ -130,9 +127,7 @@ class GaussianVAE(VAE):
         return gaussian.std(self.posterior(self.experts(batch), batch.mask))
 
     def decode(self, batch: Views, draws: int = 0) -> list[Tensor]:
-        q = self.experts(batch)
-        z = self.draw(q, batch.mask, draws) if draws else self.posterior(q, batch.mask).mean[None]
-        return self.decode_codes(z.unsqueeze(2))
+        return self.decode_codes(self.draw(self.experts(batch), batch.mask, draws).unsqueeze(2))
 
     def prior(self, n: int) -> list[Tensor]:
         return self.decode_codes(noise.normal(self.weights.new_empty(1, n, 1, self.latent_dim)))
@@ -140,8 +135,8 @@ class GaussianVAE(VAE):
 
 def trunk(shape: tuple[int, ...], likelihood: Likelihood, hp: VAEEstimator, width: int) -> Encoder:
     """Build the encoder of a view, with `width` latent dimensions."""
-    dropout = first_dropout(hp.dropout)
-    return Encoder(shape, hp.hidden, width, dropout, hp.network, likelihood, bounded=False)
+    how = (hp.dropout or 0.0, hp.network, likelihood)
+    return Encoder(shape, hp.hidden, width, *how, bounded=False)
 
 
 def likelihood_weights(
@@ -150,8 +145,8 @@ def likelihood_weights(
     """Factors that turn the summed error of each view into -log p."""
     dims = [k.entries(s) for s, k in zip(shapes, likelihoods, strict=True)]
     width = max(dims) if rescale is True else rescale
-    factors = [width / d if width else 1.0 for d in dims]
-    return [f / k.spread(scale) for f, k in zip(factors, likelihoods, strict=True)]
+    pairs = zip(likelihoods, dims, strict=True)
+    return [(width / d if width else 1.0) / k.spread(scale) for k, d in pairs]
 
 
 def with_prior(q: Gaussian) -> Gaussian:
@@ -166,17 +161,6 @@ def product_with_prior(q: Gaussian, members: Tensor, prior: Tensor) -> Gaussian:
     """
     chosen = torch.cat([members, prior.unsqueeze(-1)], dim=-1)
     return product(with_prior(q), -2, chosen.unsqueeze(-1))
-
-
-def mixture_std(mean: Tensor, variance: Tensor, mask: Tensor) -> Tensor:
-    """Standard deviation of a uniform mixture of the observed experts.
-
-    Its square is the mean of variances plus the variance of means.
-    mean, variance (B, L, D), mask (B, L) -> (B, D)
-    """
-    share = (mask.to(mean) / mask.sum(1, keepdim=True)).unsqueeze(-1)
-    center = (share * mean).sum(1, keepdim=True)
-    return (share * (variance + (mean - center).square())).sum(1).sqrt()
 
 
 def any_of(available: Tensor, rows: int = 0) -> Tensor:
