@@ -251,7 +251,7 @@ def test_other_variants_do_not_change_a_saved_model(tmp_path, monkeypatch):
     assert again.model_.variant == IMAGES
     assert np.array_equal(again.transform(views), model.transform(views))
     with torch.no_grad():
-        images = zip(*(m.fitted_model().decode(batch) for m in (model, again)), strict=True)
+        images = zip(*(m.model_.eval().decode(batch) for m in (model, again)), strict=True)
         assert all(torch.equal(a, b) for a, b in images)
 
 

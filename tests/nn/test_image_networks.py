@@ -238,7 +238,7 @@ def test_a_sentence_is_decoded_as_a_whole_where_none_was_given():
     hidden[:15, 1] = True
     model = MVP(**SMALL).fit(pairs.hide(hidden))
     data = model.learner.scaled(pairs.hide(hidden)).bare()
-    seen, net = data.floating(), model.fitted_model()
+    seen, net = data.floating(), model.model_.eval()
     with torch.no_grad():
         plain = net.decode(seen)
     pictures, words = model.decode(data)

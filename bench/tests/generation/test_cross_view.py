@@ -291,8 +291,7 @@ def test_pictures(model, jury):
 
 
 class Mute(MVP):
-    def fitted_model(self):
-        return torch.nn.Identity()
+    model_ = torch.nn.Identity()
 
 
 def test_a_walk_follows_the_principal_axes():

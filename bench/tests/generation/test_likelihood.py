@@ -95,7 +95,7 @@ def test_the_noise_is_that_of_the_residuals():
 def test_densities_of_mvp_are_those_of_its_posterior_and_of_its_mixture():
     data = drop_views(synthetic.load(80), 0.3, 0)
     model = MVP(**SHORT).fit(data)
-    network, batch = model.fitted_model(), model.learner.scaled(data)[:6]
+    network, batch = model.model_.eval(), model.learner.scaled(data)[:6]
     with torch.no_grad():
         codes = densities.of(network)
         code, log_q = codes.codes(batch, 3)
@@ -122,7 +122,7 @@ def test_densities_of_mvp_are_those_of_its_posterior_and_of_its_mixture():
 def test_draws_weighed_by_the_prior_have_all_of_it(model):
     """E_q[p / q] = 1, whatever q is, if it reaches where p is."""
     data = drop_views(synthetic.load(80), 0.3, 0)
-    codes = densities.of(model.fit(data).fitted_model())
+    codes = densities.of(model.fit(data).model_.eval())
     batch = model.learner.scaled(data)[:6]
     torch.manual_seed(0)
     with torch.no_grad():

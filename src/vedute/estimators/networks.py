@@ -85,17 +85,18 @@ class NetworkEstimator(Estimator):
         device = str(self.device)  # a torch.device, too
         if device == "auto":
             return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        kind = device.partition(":")[0]
-        if kind not in ("cpu", "cuda", "mps"):
-            raise ValueError(f"no device {device!r}; choose auto, cpu or cuda")
         available = {"cpu": True, "cuda": torch.cuda.is_available()}
-        if not available.get(kind, torch.backends.mps.is_available()):
+        available["mps"] = torch.backends.mps.is_available()
+        kind = device.partition(":")[0]
+        if kind not in available:
+            raise ValueError(f"no device {device!r}; choose auto, cpu or cuda")
+        if not available[kind]:
             raise ValueError(f"device {device!r} is not available; choose auto or cpu")
         return torch.device(device)
 
     def bf16(self, data: Views, device: torch.device) -> bool:
         """Return whether networks compute in bfloat16."""
-        images = device.type == "cuda" and any(len(s) > 1 for s in data.shapes)
+        images = device.type == "cuda" and max(map(len, data.shapes)) > 1
         return self.precision == "bf16" or (self.precision == "auto" and images)
 
     def restore(self, learned: dict[str, Any]) -> Self:
@@ -115,41 +116,30 @@ class NetworkEstimator(Estimator):
                 model = self.build_networks().to(self.torch_device())
         return {"model_": model}
 
-    def fitted_model(self) -> Model:
-        """Return the trained networks in eval mode."""
-        model: Model = self.model_
-        return model.eval()
-
-    def network_input(self, data: Views) -> Views:
-        """Convert data to the input of the networks."""
-        return front.narrow(self.front_, data.bare())
-
     def table_numbers(self) -> int:
-        model: Any = getattr(self, "model_", None)
-        return model.table_numbers if isinstance(model, Model) else 1
+        return self.model_.table_numbers
 
     @torch.no_grad()
     def embed(self, data: Views) -> Array:
-        return self._batched(data, self.fitted_model().embed)
+        return self._batched(data, self.model_.eval().embed)
 
     @torch.no_grad()
     def embed_std(self, data: Views) -> Array:
-        model = self.fitted_model()
-        if type(model).std is Model.std:
+        if type(self.model_).std is Model.std:
             return super().embed_std(data)
-        return self._batched(data, model.std)
+        return self._batched(data, self.model_.eval().std)
 
     @torch.no_grad()
     def soft_labels(self, data: Views) -> Array | None:
-        model = self.fitted_model()
+        model = self.model_.eval()
         return self._batched(data, model.assign) if isinstance(model, Clusterer) else None
 
     @torch.no_grad()
     def decode(self, data: Views, draws: int = 0) -> list[Array]:
-        model = self.fitted_model()
+        model = self.model_.eval()
         if not isinstance(model, Generative):
             return super().decode(data, draws)
-        batch = self.network_input(data).to(self.torch_device()).floating()
+        batch = front.narrow(self.front_, data.bare()).to(self.torch_device()).floating()
         values = []
         for v, out in enumerate(model.decode(batch, draws)):
             if self.views_[v].likelihood.text and not draws:  # one sentence, not likely words
@@ -163,7 +153,7 @@ class NetworkEstimator(Estimator):
         check_count("n", n)
         if not self.generates:
             return super().generate(n)
-        model: Any = self.fitted_model()
+        model: Any = self.model_.eval()
         with noise.seeded(self.learner.seed(random_state)):
             values = {}
             for v, (view, out) in enumerate(zip(self.views_, model.prior(n), strict=True)):
@@ -175,10 +165,10 @@ class NetworkEstimator(Estimator):
             return values
 
     def _batched(self, data: Views, f: Callable[[Views], Tensor]) -> Array:
-        rows = batch_rows(self.n_features_in_, self.table_numbers())
-        batches = self.network_input(data).batches(rows)
-        results = (f(batch.to(self.torch_device()).floating()) for batch in batches)
-        return stacked(len(data), (part.float().cpu().numpy() for part in results))
+        rows = batch_rows(self.n_features_in_, self.model_.table_numbers)
+        device, batches = self.torch_device(), front.narrow(self.front_, data.bare()).batches(rows)
+        results = (f(batch.to(device).floating()).float().cpu().numpy() for batch in batches)
+        return stacked(len(data), results)
 
     def _values(self, v: int, out: Tensor, context: Mapping[str, Tensor]) -> Array:
         """Return the expected values of view v, with all its columns, given decoder outputs."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from functools import partial
@@ -59,7 +59,8 @@ class Training:
             None if held is None else front.narrow_held(model.front_, held).to(device),
             [view.likelihood for view in model.views_],
             self.report,
-            self._pace(data) if device.type == "cpu" else None,  # a GPU does not wait for steps
+            # a GPU does not wait for steps
+            partial(next, self._pace(data), None) if device.type == "cpu" else None,
         )
         unit = (model.steps_, "step") if model.epochs is None else (model.epochs, "epoch")
         with thread_settings(model.model_, inputs, settings.batch_size), progress.counted(*unit):
@@ -97,7 +98,7 @@ class Training:
             model.steps_, before = refit_steps, model.model_.state_dict()
             model.model_ = model.build_networks().to(device)
             load_state(model.model_, before)
-        hp, images = model.having(model.settings_), any(len(shape) > 1 for shape in data.shapes)
+        hp, images = model.having(model.settings_), max(map(len, data.shapes)) > 1
         return Settings(
             steps=model.steps_,
             epochs=model.epochs,
@@ -124,24 +125,32 @@ class Training:
         folder = self.context.checkpoint / f"training-{self.context.number}"
         return Checkpoint(folder, signature, self.model.checkpoint_minutes)
 
-    def _pace(self, data: Views) -> Callable[[], None]:
-        """Return a callback that reports the duration of long training, and what is faster."""
-        steps, epochs = self.model.steps_, self.model.epochs
-        network = self.model.settings_.get("network", "mlp")
-        if epochs is not None:
-            steps = epochs * batches(len(data), self.model.settings_["batch_size"])
-        faster = ["fewer `epochs`" if epochs else "fewer `steps`"]
+    def _pace(self, data: Views) -> Iterator[None]:
+        """Measure the pace of training, advancing after every step; if it is long, report its
+        duration and what is faster. The first step includes preparation and is not counted."""
+        model, start = self.model, monotonic()
+        steps, faster = model.steps_, ["fewer `steps`"]
+        if model.epochs is not None:
+            steps = model.epochs * batches(len(data), model.settings_["batch_size"])
+            faster = ["fewer `epochs`"]
+        for counted in range(1, steps):
+            yield
+            step = (monotonic() - start) / counted
+            left = step * (steps - 1 - counted)
+            if step * counted >= MEASURED:
+                break
+        else:
+            return
+        if left < LONG:
+            return
+        network = model.settings_.get("network", "mlp")
         if any(coders.by_convolution(shape, network) for shape in data.shapes):
             faster += [f"network={convolutions.SMALL!r}"] * (network == convolutions.LARGE)
             faster += ["smaller images"]
-
-        def say(step: float, left: float) -> None:
-            line = f"up to {progress.duration(left)} for {steps} steps of {step:.2g} s"
-            line = f"{line}; faster: {', '.join([*faster, 'a GPU'])}"
-            self.model.log(f"{type(self.model).__name__}: {line}")
-            progress.say(line)
-
-        return partial(next, pace(steps, say), None)
+        line = f"up to {progress.duration(left)} for {steps} steps of {step:.2g} s"
+        line = f"{line}; faster: {', '.join([*faster, 'a GPU'])}"
+        model.log(f"{type(model).__name__}: {line}")
+        progress.say(line)
 
     def report(self, record: Record) -> None:
         """Show a record of the history, and pass it to the callbacks."""
@@ -158,27 +167,13 @@ class Training:
             self.model.log(f"step {record['step']:5d}  {terms}  {hidden}")
 
 
-def pace(steps: int, say: Callable[[float, float], None]) -> Iterator[None]:
-    """Measure the pace of training; advance after every step. say: called with the seconds per step
-    and of all remaining steps. The first step includes preparation and is not counted."""
-    start = monotonic()
-    for counted in range(1, steps):
-        yield
-        took = monotonic() - start
-        step, left = took / counted, took / counted * (steps - 1 - counted)
-        if took >= MEASURED:
-            if left >= LONG:
-                say(step, left)
-            return
-
-
 @contextmanager
 def thread_settings(model: Model, data: Views, batch_size: int) -> Iterator[None]:
     """Set TF32 on a GPU, and one thread if steps are so small that synchronisation would dominate.
     On ARM, disable oneDNN: its products of small matrices take up to seven times as long as those
     of OpenBLAS."""
     exact, threads = torch.get_float32_matmul_precision(), torch.get_num_threads()
-    images = any(len(shape) > 1 for shape in data.shapes)
+    images = max(map(len, data.shapes)) > 1
     work = sum(p.numel() for p in model.parameters()) * min(batch_size or len(data), len(data))
     torch.set_float32_matmul_precision("high")
     _set_threads(1 if work < SMALL_STEP and not images else threads, threads)

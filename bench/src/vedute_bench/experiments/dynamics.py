@@ -41,6 +41,7 @@ from sklearn.metrics import silhouette_score
 
 from vedute import datasets, drop_views
 from vedute.data.views import Views
+from vedute.estimators import front
 from vedute.figures import plots
 from vedute.methods import presets
 from vedute.methods.mvp import MVP
@@ -64,10 +65,9 @@ class Latents(NamedTuple):
     @classmethod
     @torch.no_grad()
     def of(cls, model: MVP, complete: Views) -> Latents:
-        network: Any = model.fitted_model()
-        batch = (
-            model.network_input(model.learner.scaled(complete)).to(model.torch_device()).floating()
-        )
+        network: Any = model.model_.eval()
+        narrow = front.narrow(model.front_, model.learner.scaled(complete).bare())
+        batch = narrow.to(model.torch_device()).floating()
         sources = network.sources(batch)
         z = network.latents(batch, sources)
         means = (sources.spread(t.mean) for t in (z, network.rows(z)))
@@ -115,7 +115,7 @@ def _silhouette(points: Array, labels: Array) -> float:
 @torch.no_grad()
 def hidden_error(model: MVP, truth: Views, seen: Views) -> float:
     """Error of decoded hidden views, before calibration."""
-    true = model.network_input(model.learner.scaled(truth)).floating().x
+    true = front.narrow(model.front_, model.learner.scaled(truth).bare()).floating().x
     decoded = [x[0] for x in model.decode(model.learner.scaled(seen))]
     hidden = (truth.mask & ~seen.mask).numpy()
     return scoring.imputation_error([x.numpy() for x in true], decoded, hidden)

@@ -74,7 +74,7 @@ def estimator(method: str, dataset: str, whole: bool) -> NeuralEstimator:
 def measure(method: str, dataset: str, whole: bool) -> list[Record]:
     seen, test = drop_views(load(dataset, "train"), RATE, SEED), load(dataset, "test")[:SAMPLES]
     model = estimator(method, dataset, whole).fit(seen)
-    network = model.fitted_model()
+    network = model.model_.eval()
     device = cross_view.device_of(model)
     learned = torch.from_numpy(model.transform(seen[:SAMPLES])).to(device)
     causes = factors(len(test)) if dataset == "shapes" else {}

@@ -23,6 +23,7 @@ import torch
 
 from vedute import datasets, drop_views
 from vedute.data.views import Views
+from vedute.estimators import front
 from vedute.methods.mvp import MVP
 from vedute.nn import gaussian
 from vedute_bench.paper_mvp import PaperMVP
@@ -38,8 +39,9 @@ Scale = dict[str, float]
 
 @torch.no_grad()
 def scale(model: MVP, complete: Views) -> Scale:
-    network: Any = model.fitted_model()
-    batch = model.network_input(model.learner.scaled(complete)).to(model.torch_device()).floating()
+    network: Any = model.model_.eval()
+    narrow = front.narrow(model.front_, model.learner.scaled(complete).bare())
+    batch = narrow.to(model.torch_device()).floating()
     sources = network.sources(batch)
     latents = network.latents(batch, sources).map(sources.own)
     size, width = latents.mean.square().mean().sqrt(), gaussian.std(latents).mean()

@@ -58,7 +58,7 @@ VARIANTS: tuple[Variant, ...] = (
 @torch.no_grad()
 def represented(model: MoPoE, views: Views, given: tuple[int, ...]) -> tuple[Any, Any]:
     """Means and standard deviations (n, D) of the posterior from the given views alone."""
-    network: Any = model.fitted_model()
+    network: Any = model.model_.eval()
     hidden = torch.ones(views.shape[1], dtype=torch.bool)
     hidden[list(given)] = False
     means, stds = [], []

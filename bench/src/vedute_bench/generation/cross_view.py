@@ -143,7 +143,7 @@ def hidden_in_training(predictor: Predictor, real: Views, seen: Views) -> Scores
 @torch.no_grad()
 def agreement(model: NeuralEstimator, judge: Judge, n: int = ROWS, seed: int = 42) -> float:
     """Share of n unconditional samples whose views are all predicted to have one class."""
-    network: Any = model.fitted_model()
+    network: Any = model.model_.eval()
     with noise.alone():
         torch.manual_seed(seed)
         outs = network.prior(n)
@@ -215,7 +215,7 @@ def by_model(estimator: Estimator, drawn: bool = False) -> Predictor:
     if not isinstance(estimator, NeuralEstimator):
         return partial(_in_arrays, estimator, times)
     return partial(
-        _on_device, estimator.fitted_model(), [v.likelihood for v in estimator.views_], times
+        _on_device, estimator.model_.eval(), [v.likelihood for v in estimator.views_], times
     )
 
 

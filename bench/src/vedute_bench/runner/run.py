@@ -266,7 +266,7 @@ def _other_rule(model: Estimator, test: Views) -> dict[str, float]:
         return {}
     alone = getattr(model, "observed", "fused") == "own"
     other, rule = ("fused", MVPModel.decode) if alone else ("own", decode_given_views_alone)
-    twin, network = copy(model), copy(model.fitted_model())
+    twin, network = copy(model), copy(model.model_.eval())
     network.decode = MethodType(rule, network)  # type: ignore[assignment]
     twin.model_ = network
     evaluation = cross_view.evaluate(cross_view.by_model(twin), test, [])
@@ -275,7 +275,7 @@ def _other_rule(model: Estimator, test: Views) -> dict[str, float]:
 
 def _bits(model: NeuralEstimator, real: Views, test: Views) -> dict[str, float]:
     """Bits per entry of some test samples, if latent codes have a density."""
-    codes = densities.of(model.fitted_model())
+    codes = densities.of(model.model_.eval())
     if codes is None:
         return {}
     learned, new = (cross_view.enter(model, views[:LIKELIHOOD_SAMPLES]) for views in (real, test))

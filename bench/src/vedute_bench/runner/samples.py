@@ -80,7 +80,7 @@ def traverse(
     The steps go from -reach to +reach standard deviations: (axes, steps, C, H, W) in bytes. Only
     MVP keeps its posteriors.
     """
-    model = estimator.fitted_model()
+    model = estimator.model_.eval()
     if not isinstance(model, MVPModel):
         raise TypeError(f"{type(estimator).__name__} keeps no posteriors to traverse; use MVP")
     codes = walk(model.posteriors, axes, steps, reach)  # (axes, steps, k + L D)
