@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -48,34 +48,30 @@ class FitContext:
     @classmethod
     def of(cls, model: Any, seed: int, groups: Tensor | None = None) -> Self:
         """Make the context of a fit from the settings of a method."""
-        folder, callbacks = (getattr(model, k, None) for k in ("checkpoint", "callbacks"))
+        folder, callbacks = getattr(model, "checkpoint", None), getattr(model, "callbacks", None)
         checkpoint = None if folder is None else Path(folder)
         return cls(seed, groups, checkpoint=checkpoint, callbacks=callbacks or ())
-
-    def second(self) -> FitContext:
-        """Return the context of the refit with all views."""
-        return replace(self, number=2)
 
     def child(self, model: Any, name: str, number: int = 1) -> FitContext:
         """Return the context of an inner method, with checkpoints in a folder of this name; the
         outer method hides views for it, so it needs no groups."""
         inner = FitContext.of(model, self.seed)
-        folder = inner.checkpoint if self.checkpoint is None else self.checkpoint / name
-        callbacks = self.callbacks if hasattr(model, "callbacks") else ()
-        callbacks = callbacks or inner.callbacks
-        return replace(inner, number=number, checkpoint=folder, callbacks=callbacks)
+        inner.number = number
+        if self.checkpoint is not None:
+            inner.checkpoint = self.checkpoint / name
+        if self.callbacks and hasattr(model, "callbacks"):
+            inner.callbacks = self.callbacks
+        return inner
 
 
 def seed_of(random_state: Any) -> int:
     """Convert a random_state as in scikit-learn to an integer."""
-    if random_state is None:
-        return int(np.random.default_rng().integers(2**31))
     if isinstance(random_state, (int, np.integer)) and abs(int(random_state)) < 2**63:
         return int(random_state)
     if isinstance(random_state, np.random.RandomState) or random_state is np.random:
         return int(random_state.randint(2**31 - 1))
-    if isinstance(random_state, np.random.Generator):
-        return int(random_state.integers(2**31 - 1))
+    if random_state is None or isinstance(random_state, np.random.Generator):
+        return int(np.random.default_rng(random_state).integers(2**31 - 1))
     raise ValueError(
         f"random_state is a whole number below 2**63, a generator of numpy or None, got "
         f"{random_state!r}"
@@ -86,10 +82,9 @@ def check_ranks(model: Any, raw: Views, groups: Tensor | None) -> None:
     """Reject ranks that would fit different settings or data."""
     if ranks.size() == 1:
         return
-    params = model.get_params().items()
-    compared = {k: v for k, v in params if k.rpartition("__")[2] not in NOT_COMPARED}
-    arrays = [raw.mask, *raw.parts, *raw.hole_parts, groups]
-    if not ranks.all_have(digest(compared | {"views": raw.specs}, arrays)):
+    params = model.get_params() | {"views": raw.specs}
+    compared = {k: v for k, v in params.items() if k.rpartition("__")[2] not in NOT_COMPARED}
+    if not ranks.all_have(digest(compared, [raw.mask, *raw.parts, *raw.hole_parts, groups])):
         raise ValueError(
             f"the ranks fit {type(model).__name__} with other settings, or on other data; "
             "every rank takes the same"
@@ -97,11 +92,8 @@ def check_ranks(model: Any, raw: Views, groups: Tensor | None) -> None:
 
 
 def attempted(work: Callable[[], T]) -> T | Exception:
-    """Return the result of `work`, or the error that it raised.
-
-    Errors of the disk, of other ranks, of checkpoints and of callbacks propagate: they are not the
-    method's fault.
-    """
+    """Return the result of `work`, or the error that it raised, if that is the method's fault: not
+    the disk's, nor that of other ranks, checkpoints or callbacks."""
     try:
         return work()
     except (OSError, MismatchError):

@@ -7,6 +7,8 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -14,8 +16,9 @@ import torch
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from vedute.data import holdout, mapped, missing
+from vedute.data import mapped, missing
 from vedute.data.entry import Entry
+from vedute.data.holdout import FEWEST_HIDDEN, HiddenEntries, HoldOut, choose, hide_entries
 from vedute.data.kinds import AUTO_WORD
 from vedute.data.views import Views
 from vedute.estimators import card, clustering, cross_fitting, explanation, panels, progress
@@ -40,10 +43,8 @@ ONE_VIEW = (
 
 
 class Learner:
-    """The learner of a method: it holds out views, fits, calibrates, refits and clusters.
-
-    It is stateless: learned attributes are on the method, the state of one fit is in its context.
-    """
+    """The learner of a method, without a state: it holds out views, fits, calibrates, refits and
+    clusters. Learned attributes are on the method, the state of one fit is in its context."""
 
     def __init__(self, model: Method) -> None:
         self.model = model
@@ -111,8 +112,8 @@ class Learner:
         self.check(raw)
         check_ranks(model, raw, codes)
         model.fitted_on_ = card.facts(raw)
-        model.n_features_in_ = sum(int(np.prod(s)) for s in raw.shapes)
-        model.seed_ = ranks.by_first(lambda: seed_of(model.random_state))
+        model.n_features_in_ = sum(map(prod, raw.shapes))
+        model.seed_ = ranks.by_first(partial(seed_of, model.random_state))
         inner = model.trained()
         context = FitContext.of(inner, model.seed_, codes)
         scaling = inner.scaling if model.scaling == AUTO_WORD else model.scaling
@@ -142,14 +143,12 @@ class Learner:
             name = type(model).__name__
             fix = f"BestPair({name}(...)) takes two of more" if len(raw.x) > 2 else "pass one more"
             raise ValueError(f"{name} takes two views, X has {len(raw.x)}; {fix}")
-        for name, seen in zip(raw.names, raw.mask.any(0), strict=True):
-            if not seen:
-                raise ValueError(f"view {name!r} is missing for every sample; leave it out of fit")
         if getattr(model, "checkpoint", None) is not None and model.random_state is None:
             raise ValueError("checkpoint needs random_state: without it no run can be resumed")
-        for v, name in enumerate(raw.names):
-            empty = missing.empty_columns(raw, v) if raw.hole_parts[v] is not None else []
-            if empty:
+        for v, (name, seen) in enumerate(zip(raw.names, raw.mask.any(0), strict=True)):
+            if not seen:
+                raise ValueError(f"view {name!r} is missing for every sample; leave it out of fit")
+            if raw.hole_parts[v] is not None and (empty := missing.empty_columns(raw, v)):
                 which = f"has no finite value in column {empty[0]!r}; drop the column"
                 raise ValueError(f"view {name!r} {which}")
         clustering.check(model.n_clusters, len(raw), model.soft)
@@ -169,12 +168,12 @@ class Learner:
         if few:
             rows = "rows" if context.groups is None else "small groups"
             model.log(f"too few {rows} with two views: none is hidden to stop training early")
-        held = None if hidden is None else self.held_out(data, hidden, context.groups)
+        held = None if hidden is None else HoldOut.of(data, hidden, model.scalers, context.groups)
         visible = data if hidden is None else data.hide(hidden)
         inputs = self.without_entries(visible) if model.hides() else visible
         entries = None
         if inputs is not visible:
-            entries = holdout.HiddenEntries.of(inputs, visible, context.groups)
+            entries = HiddenEntries.of(inputs, visible, context.groups)
         refits = refits and inputs is not data
         model.learn(inputs, None if few else held, context)
         del visible, inputs  # which may be large
@@ -184,37 +183,31 @@ class Learner:
             self.calibrate_holes(entries)
         model.learned_again_ = refits and not context.interrupted
         if model.learned_again_:
-            model.learn(data, None, context.second())
+            model.learn(data, None, replace(context, number=2))
 
     def choose_hidden(
-        self, data: Views, context: FitContext, fewest: int = holdout.FEWEST_HIDDEN
+        self, data: Views, context: FitContext, fewest: int = FEWEST_HIDDEN
     ) -> torch.Tensor | None:
         """The views to hide, (n, L) bool; None where fewer than these can be."""
         width = self.model.n_features_in_
-        return holdout.choose(data.mask, fewest, width, context.groups, data.hole_parts)
-
-    def held_out(
-        self, data: Views, hidden: torch.Tensor, groups: torch.Tensor | None = None
-    ) -> holdout.HoldOut:
-        """Return the rows of scaled data with `hidden` views (n, L), without and with them."""
-        return holdout.HoldOut.of(data, hidden, self.model.scalers, groups)
+        return choose(data.mask, fewest, width, context.groups, data.hole_parts)
 
     def without_entries(self, data: Views) -> Views:
         """Hide single entries of views with holes, for calibration; return `data` itself if there
         are none."""
-        holed = any(data.share_of_holes(v) > 0 for v in range(len(data.x)))
-        return holdout.hide_entries(data, self.model.scalers) if holed else data
+        holed = any(map(data.share_of_holes, range(len(data.x))))
+        return hide_entries(data, self.model.scalers) if holed else data
 
-    def calibrate(self, data: Views, held: holdout.HoldOut | None, context: FitContext) -> None:
+    def calibrate(self, data: Views, held: HoldOut | None, context: FitContext) -> None:
         """Calibrate on the hidden views; without any, on views left out of the training rows."""
         unseen = held is not None
         if held is None:
             out = self.choose_hidden(data, context, 1)
             out = torch.zeros_like(data.mask) if out is None else out
-            held = self.held_out(data, out, context.groups)
+            held = HoldOut.of(data, out, self.model.scalers, context.groups)
         self.measure(self.imputer(), held, unseen)
 
-    def measure(self, imputer: Imputer, held: holdout.HoldOut, unseen: bool = True) -> None:
+    def measure(self, imputer: Imputer, held: HoldOut, unseen: bool = True) -> None:
         """Calibrate predictions of hidden views, and keep their errors; unseen: the model was not
         fitted to them."""
         model = self.model
@@ -227,7 +220,7 @@ class Learner:
             model.hidden_predictions_ = results | explanation.contributions(self.imputer(), held)
         model.r2_in_units_ = cross_fitting.r2_in_units(model.r2_, model.hidden_predictions_)
 
-    def calibrate_holes(self, held: holdout.HiddenEntries) -> None:
+    def calibrate_holes(self, held: HiddenEntries) -> None:
         """Calibrate single entries of views with holes."""
         self.model.views_ = self.imputer().calibrated(held, self.model.shrinks)
 

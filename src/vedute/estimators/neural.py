@@ -88,10 +88,9 @@ class NeuralEstimator(NetworkEstimator):
 
     def learns_again(self, rows: int) -> bool:
         few = self.hides() and self.epochs is None and rows < FEW_ROWS
-        return super().learns_again(rows) or few
+        return self.relearns or few
 
     def check(self, raw: Views) -> None:
-        super().check(raw)
         if getattr(self, "network", "mlp") != "mlp":
             for name, shape, part in zip(raw.names, raw.shapes, raw.parts, strict=True):
                 convolutions.check_image(name, shape, part.dtype == torch.uint8)

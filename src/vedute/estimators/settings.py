@@ -16,7 +16,7 @@ from functools import cache
 from inspect import cleandoc, isabstract
 from math import isfinite
 from numbers import Integral, Real
-from textwrap import indent, wrap
+from textwrap import fill, indent
 from types import ModuleType, NoneType, UnionType
 from typing import Any, Literal, NamedTuple, TypeVar, dataclass_transform, get_args, get_origin
 
@@ -121,23 +121,24 @@ class Setting:
     tune: Choice | Range | None = None
     length: bool = False
 
-    def bounds(self) -> dict[str, float]:
-        """Return the declared bounds by name."""
-        return {k: getattr(self, k) for k in BOUNDS if getattr(self, k) is not None}
-
     def admits(self, value: Any) -> bool:
         """Return whether a value of the right type is in the range, or among the choices."""
         if isinstance(value, (bool, np.bool_, NoneType)):
             return True
         if self.choices or not isinstance(value, Real):
             return not self.choices or value in self.choices
-        return all(BOUNDS[k](value, bound) for k, bound in self.bounds().items())
+        for name, within in BOUNDS.items():
+            bound = getattr(self, name)
+            if not (bound is None or within(value, bound)):
+                return False
+        return True
 
     def limits(self) -> str:
         """Describe the limits: at least 0 and below 1."""
         if self.choices:
             return f"one of {', '.join(map(str, self.choices))}"
-        return " and ".join(f"{k.replace('_', ' ')} {v:g}" for k, v in self.bounds().items())
+        bounds = {k.replace("_", " "): getattr(self, k) for k in BOUNDS}
+        return " and ".join(f"{k} {v:g}" for k, v in bounds.items() if v is not None)
 
 
 def setting(default: Any, meaning: str, **declared: Any) -> Any:
@@ -193,20 +194,17 @@ def problem_with(cls: Any, name: str, value: Any) -> str | None:
     hint, declaration = hints(cls)[name], declared(cls)[name]
     if not fits(value, hint):
         return f"{name} must be {words(hint)}, got {value!r}"
-    parts = [*_parts(value)]
     many = "each of " if isinstance(value, (tuple, list, Mapping)) else ""
-    if not all(declaration.admits(part) for part in parts):
-        return f"{many}{name} must be {declaration.limits()}, got {value!r}"
-    if not all(_is_finite(part) for part in parts if isinstance(part, Real)):
-        return f"{many}{name} must be finite, got {value!r}"
+    for part in _parts(value):
+        if not declaration.admits(part):
+            return f"{many}{name} must be {declaration.limits()}, got {value!r}"
+        try:
+            finite = not isinstance(part, Real) or isfinite(part)
+        except OverflowError:  # a whole number that no float holds
+            finite = False
+        if not finite:
+            return f"{many}{name} must be finite, got {value!r}"
     return None
-
-
-def _is_finite(number: Any) -> bool:
-    try:
-        return isfinite(number)
-    except OverflowError:  # a whole number that no float holds
-        return False
 
 
 @cache
@@ -269,37 +267,31 @@ def words(hint: Any) -> str:
 
 
 class Docstring:
-    """The docstring of an estimator: the text of its author, and sections made from the code."""
+    """The docstring of an estimator: the text of its author, and the sections of numpydoc, made
+    from the code."""
 
     def __init__(self, text: str) -> None:
         self.text = text
 
-    def __get__(self, _: object, cls: type[Any]) -> str:
+    def __get__(self, _: object, cls: Any) -> str:
         text, _, example = self.text.partition("\n\nExamples\n--------\n")
-        sections = _sections(cls) | ({"Examples": example} if example else {})
-        filled = {title: content for title, content in sections.items() if content}
-        return "\n\n".join([text, *(f"{k}\n{'-' * len(k)}\n{v}" for k, v in filled.items())])
-
-
-def _sections(cls: Any) -> dict[str, str]:
-    """Return the sections of numpydoc, in its order."""
-    concrete = not isabstract(cls)
-    use, size = ("impute(X)[1]", "(60, 5)") if cls.generative else ("predict(X)", "(60,)")
-    example = DOCTEST.format(name=cls.__name__, use=use, size=size).strip()
-    return {
-        "Parameters": "\n".join(_parameter(f) for f in fields(cls)),
-        "Attributes": "\n".join(f"{k}\n    {meaning}" for k, meaning in attributes(cls).items()),
-        "Notes": cleandoc(sys.modules[cls.__module__].__doc__ or "") if concrete else "",
-        "References": f"{cls.paper}." if cls.paper else "",
-        "Examples": example if concrete else "",
-    }
-
-
-def _parameter(declared_field: Field[Any]) -> str:
-    missing = declared_field.default is MISSING
-    default = "" if missing else f", default {declared_field.default!r}"
-    text = "\n".join(wrap(explained(declared_field), 80))
-    return f"{declared_field.name} : {declared_field.type}{default}\n{indent(text, '    ')}"
+        concrete, parameters = not isabstract(cls), []
+        if concrete and not example:
+            use, size = ("impute(X)[1]", "(60, 5)") if cls.generative else ("predict(X)", "(60,)")
+            example = DOCTEST.format(name=cls.__name__, use=use, size=size).strip()
+        for f in fields(cls):
+            default = "" if f.default is MISSING else f", default {f.default!r}"
+            meaning = indent(fill(explained(f), 80), "    ")
+            parameters.append(f"{f.name} : {f.type}{default}\n{meaning}")
+        sections = {
+            "Parameters": "\n".join(parameters),
+            "Attributes": "\n".join(f"{k}\n    {v}" for k, v in attributes(cls).items()),
+            "Notes": cleandoc(sys.modules[cls.__module__].__doc__ or "") if concrete else "",
+            "References": f"{cls.paper}." if cls.paper else "",
+            "Examples": example,
+        }
+        titled = (f"{k}\n{'-' * len(k)}\n{v}" for k, v in sections.items() if v)
+        return "\n\n".join([text, *titled])
 
 
 def explained(declared_field: Field[Any]) -> str:

@@ -331,7 +331,7 @@ class BlendLearner(Learner):
     def learn(self, data: Views, context: FitContext) -> None:
         model = self.model
         hidden = self.choose_hidden(data, context, 1)
-        held = None if hidden is None else self.held_out(data, hidden, context.groups)
+        held = None if hidden is None else HoldOut.of(data, hidden, model.scalers, context.groups)
         few = hidden is None or int(hidden.sum()) < FEWEST_HIDDEN
         visible = data if hidden is None else data.hide(hidden)
         training = self.without_entries(visible)
@@ -351,7 +351,7 @@ class BlendLearner(Learner):
         refitted = [k for k, m in model.experts_.items() if few or m.learns_again(len(data))]
         model.learned_again_ = bool(refitted) and training is not data and not context.interrupted
         if model.learned_again_:
-            self.fit_experts(refitted, data, None, context.second())
+            self.fit_experts(refitted, data, None, replace(context, number=2))
         model.history_ = getattr(model.first, "history_", [])
         model.settings_ = {
             f"{name}__{k}": v

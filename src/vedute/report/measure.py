@@ -259,7 +259,7 @@ def _fills(model: Estimator, views: Views, rows: Array, which: Array) -> Fields:
     if not data.mask.any(0).all():
         return {}
     asked = views[rows].hide(hidden[rows]).bare()
-    held = model.learner.held_out(model.learner.scaled(views[rows]), hidden[rows])
+    held = HoldOut.of(model.learner.scaled(views[rows]), hidden[rows], model.scalers)
     errors, seconds = {}, {}
     for name in methods.baselines():
         if name != "mean_fill" and type(model) is not methods.find(name):  # the unit of R2
