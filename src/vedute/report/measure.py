@@ -24,6 +24,7 @@ from vedute.analysis.inspection import features
 from vedute.analysis.missingness import missingness
 from vedute.analysis.profiles import profiles
 from vedute.data.frames import Levels, ViewSpec, numbers
+from vedute.data.holdout import HoldOut
 from vedute.data.rows import pieces, slices
 from vedute.data.views import Views
 from vedute.estimators import cross_fitting
