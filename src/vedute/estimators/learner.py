@@ -16,9 +16,8 @@ import torch
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from vedute.data import mapped, missing
+from vedute.data import holdout, mapped, missing
 from vedute.data.entry import Entry
-from vedute.data.holdout import FEWEST_HIDDEN, HiddenEntries, HoldOut, choose, hide_entries
 from vedute.data.kinds import AUTO_WORD
 from vedute.data.views import Views
 from vedute.estimators import card, clustering, cross_fitting, explanation, panels, progress
@@ -168,12 +167,16 @@ class Learner:
         if few:
             rows = "rows" if context.groups is None else "small groups"
             model.log(f"too few {rows} with two views: none is hidden to stop training early")
-        held = None if hidden is None else HoldOut.of(data, hidden, model.scalers, context.groups)
+        held = (
+            None
+            if hidden is None
+            else holdout.HoldOut.of(data, hidden, model.scalers, context.groups)
+        )
         visible = data if hidden is None else data.hide(hidden)
         inputs = self.without_entries(visible) if model.hides() else visible
         entries = None
         if inputs is not visible:
-            entries = HiddenEntries.of(inputs, visible, context.groups)
+            entries = holdout.HiddenEntries.of(inputs, visible, context.groups)
         refits = refits and inputs is not data
         model.learn(inputs, None if few else held, context)
         del visible, inputs  # which may be large
@@ -186,28 +189,28 @@ class Learner:
             model.learn(data, None, replace(context, number=2))
 
     def choose_hidden(
-        self, data: Views, context: FitContext, fewest: int = FEWEST_HIDDEN
+        self, data: Views, context: FitContext, fewest: int = holdout.FEWEST_HIDDEN
     ) -> torch.Tensor | None:
         """The views to hide, (n, L) bool; None where fewer than these can be."""
         width = self.model.n_features_in_
-        return choose(data.mask, fewest, width, context.groups, data.hole_parts)
+        return holdout.choose(data.mask, fewest, width, context.groups, data.hole_parts)
 
     def without_entries(self, data: Views) -> Views:
         """Hide single entries of views with holes, for calibration; return `data` itself if there
         are none."""
         holed = any(map(data.share_of_holes, range(len(data.x))))
-        return hide_entries(data, self.model.scalers) if holed else data
+        return holdout.hide_entries(data, self.model.scalers) if holed else data
 
-    def calibrate(self, data: Views, held: HoldOut | None, context: FitContext) -> None:
+    def calibrate(self, data: Views, held: holdout.HoldOut | None, context: FitContext) -> None:
         """Calibrate on the hidden views; without any, on views left out of the training rows."""
         unseen = held is not None
         if held is None:
             out = self.choose_hidden(data, context, 1)
             out = torch.zeros_like(data.mask) if out is None else out
-            held = HoldOut.of(data, out, self.model.scalers, context.groups)
+            held = holdout.HoldOut.of(data, out, self.model.scalers, context.groups)
         self.measure(self.imputer(), held, unseen)
 
-    def measure(self, imputer: Imputer, held: HoldOut, unseen: bool = True) -> None:
+    def measure(self, imputer: Imputer, held: holdout.HoldOut, unseen: bool = True) -> None:
         """Calibrate predictions of hidden views, and keep their errors; unseen: the model was not
         fitted to them."""
         model = self.model
@@ -220,7 +223,7 @@ class Learner:
             model.hidden_predictions_ = results | explanation.contributions(self.imputer(), held)
         model.r2_in_units_ = cross_fitting.r2_in_units(model.r2_, model.hidden_predictions_)
 
-    def calibrate_holes(self, held: HiddenEntries) -> None:
+    def calibrate_holes(self, held: holdout.HiddenEntries) -> None:
         """Calibrate single entries of views with holes."""
         self.model.views_ = self.imputer().calibrated(held, self.model.shrinks)
 
