@@ -81,19 +81,14 @@ def _dependence(run: FittedRun) -> str:
         "Welch tests of every feature, p times the number of tests; differences in standard "
         "deviations"
     )
-    tests = depends(run).tolist()
+    tests, rows = depends(run).tolist(), []
     if not tests:
         words = "<p>No sign of it: samples that lack a view are much like the others.</p>"
         return plain(title, note, words)
-    rows = [
-        [
-            escape(lost),
-            feature_of(feature, view),
-            f"{'+' if difference > 0 else ''}{number(difference)}",
-            f"{p:.1g}" if p >= 1e-12 else "< 1e−12",
-        ]
-        for lost, view, feature, difference, p in tests[:MOST_TESTS]
-    ]
+    for lost, view, feature, difference, p in tests[:MOST_TESTS]:
+        far = f"{'+' if difference > 0 else ''}{number(difference)}"
+        sure = f"{p:.1g}" if p >= 1e-12 else "< 1e−12"
+        rows.append([escape(lost), feature_of(feature, view), far, sure])
     lost = ", ".join(dict.fromkeys(test[0] for test in tests))
     words = (
         f'<p class="warning"><b>It does, for {escape(lost)}.</b> Views were hidden at random to '
@@ -168,19 +163,18 @@ def stages(run: FittedRun) -> str:
 
 def _hidden_error(run: FittedRun) -> str:
     """A figure of the error on hidden views over steps; it marks the weights that were kept."""
-    title = "Error on hidden views"
+    title, second = "Error on hidden views", run.second()
     if not run.watched():
         return figure(title, "", "No view was hidden from this training.")
     kept = history.kept([r for r in run.history if r["hidden_error"] is not None])
     note = f"1 is the mean of each feature. Kept: step {kept['step']:.0f}, "
     note += f"error {kept['hidden_error']:.3f}."
-    if run.second():
+    if second:
         note += (
-            f" After step {run.second()} the model was refit with the hidden views, for as many "
+            f" After step {second} the model was refit with the hidden views, for as many "
             "steps as had lowered the error: no error can be measured during the refit."
         )
-    shown = run.history, kept, run.warmup(), run.second()
-    return chart(title, note, CURVES, plots.errors, *shown)
+    return chart(title, note, CURVES, plots.errors, run.history, kept, run.warmup(), second)
 
 
 def repeat(run: FittedRun) -> str:

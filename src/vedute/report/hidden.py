@@ -161,13 +161,11 @@ def intervals(run: FittedRun) -> str:
         "Inferred values come with intervals. Here they are checked on hidden views: the width of "
         "an interval was set without the views it is checked on (five folds)."
     )
-    curves, levels = _averaged(run, run.results.covered), run.results.levels
+    curves, levels, rows = _averaged(run, run.results.covered), run.results.levels, []
     note = "On the dashed line intervals cover what they should; above it they are too wide."
     drawn = chart("Interval calibration", note, 3.6, plots.calibration, levels, curves)
-    rows = [
-        [escape(name), *(percent(p, 1) for p in np.interp(NOMINAL, levels, curve))]
-        for name, curve in curves
-    ]
+    for name, curve in curves:
+        rows.append([escape(name), *(percent(p, 1) for p in np.interp(NOMINAL, levels, curve))])
     heads, note = ["values inside", *map(percent, NOMINAL)], "by nominal level of the interval"
     if len(run.results.crps):
         averages = _averaged(run, run.results.crps[:, None])

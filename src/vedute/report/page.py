@@ -49,11 +49,10 @@ def write_report(
     ids: whether samples are named. values: whether values of samples are shown. shapes: of views
     that are pictures, {"pix": (16, 15)}. The measurements that the page shows take some seconds.
     """
-    path = Path(path)
-    if path.suffix.lower() not in (".html", ".htm"):
+    if Path(path).suffix.lower() not in (".html", ".htm"):
         raise ValueError(f"a page ends in .html, got {path}")
     run = of_model(model, X, Keep(ids, values))
-    path.write_text(page(run, shapes or {}), encoding="utf-8")
+    Path(path).write_text(page(run, shapes or {}), encoding="utf-8")
 
 
 def page(run: FittedRun, shapes: Mapping[str, Sequence[int]]) -> str:

@@ -304,9 +304,9 @@ class FittedRun:
     def errors(self) -> dict[str, Array]:
         """Errors of the model and then of the simple fills at the hidden instances, (h,) each."""
         measured = self.results.fill_errors | {"mean_fill": self.base()}
+        fills = {name: measured[k] for k, name in methods.baselines().items() if k in measured}
         error = self.results.error if len(self.results.error) else self._hidden("error")
-        named = [(name, measured[k]) for k, name in methods.baselines().items() if k in measured]
-        return {self.method: error} | {name: e for name, e in named if name != self.method}
+        return {self.method: error} | fills | {self.method: error}
 
     def advice(self) -> str | None:
         """A simple fill that is as good as the trained model, and its time; None if none is."""
@@ -337,10 +337,10 @@ class FittedRun:
     @cached_property
     def uncertain(self) -> NDArray[np.bool_]:
         """Whether another cluster is about as near, or nearer without one of the views, (n,)."""
-        if not len(self.results.margin):
+        results = self.results
+        if not len(results.margin):
             return np.zeros(len(self.mask), bool)
-        moves = self.results.stays < self.results.tries
-        return np.asarray(moves | (self.results.margin < CLEAR))
+        return np.asarray((results.stays < results.tries) | (results.margin < CLEAR))
 
     def _hidden(self, name: str) -> Array:
         picked = self.results.picked
