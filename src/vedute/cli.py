@@ -121,9 +121,8 @@ def answer(error: Exception) -> tuple[str, int]:
         mend = f"; {SYSTEM_ADVICE[error.errno]}" if error.errno in SYSTEM_ADVICE and place else ""
         text = f"{place}{error.strerror}{mend}"
     text = " ".join(text.split())
-    if isinstance(error, MemoryError) or (
-        isinstance(error, RuntimeError) and NO_MEMORY.search(str(error))
-    ):
+    full = isinstance(error, RuntimeError) and NO_MEMORY.search(str(error))
+    if full or isinstance(error, MemoryError):
         return f"the memory is full ({text}); take fewer samples or features", 3
     if isinstance(error, OSError) and (error.errno in DISK or NO_DISK.search(str(error))):
         return f"cannot write or read ({text}); free some space, or choose another place", 3

@@ -52,9 +52,8 @@ def check(views: Views) -> None:
         fix = f" (--drop {quote(','.join(map(str, names[:5])))})" if spec.columns else ""
         what, have = ("columns", "have") if len(names) > 1 else ("column", "has")
         with noted(part=False):
-            raise ValueError(
-                f"view {spec.name!r}, {what} {listed(names)} {have} no value; drop the {what}{fix}"
-            )
+            problem = f"{what} {listed(names)} {have} no value; drop the {what}{fix}"
+            raise ValueError(f"view {spec.name!r}, {problem}")
     if len(views.names) > 1 and int(views.mask.sum(1).max()) < 2 and not incomplete():
         firsts = []
         for v, name in enumerate(views.names):

@@ -41,11 +41,9 @@ def _started(engine: str, scheduler: str | None, jobs: int | None, ends: ExitSta
     from vedute.scale import backends
 
     n_jobs = jobs or backends.cores()
+    if engine == "loky" and scheduler is not None:
+        raise ValueError("loky has no scheduler, it runs on this machine; leave --scheduler out")
     if engine == "loky":
-        if scheduler is not None:
-            raise ValueError(
-                "loky has no scheduler, it runs on this machine; leave --scheduler out"
-            )
         return n_jobs
     if engine == "dask":
         from distributed import Client, LocalCluster

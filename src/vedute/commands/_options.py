@@ -32,9 +32,7 @@ Groups = Annotated[
     "COLUMN|FILE: Which samples belong together: a column of DATA, if that is one table, or a file "
     "(.csv, .tsv, .parquet) of ids and groups.",
 ]
-OutsideMethod = Annotated[
-    str | None, "MODULE:CLASS: The class RUN was fitted with, if it is yours."
-]
+OwnMethod = Annotated[str | None, "MODULE:CLASS: The class RUN was fitted with, if it is yours."]
 SafeCsv = Annotated[bool, "Put an apostrophe before ids that spreadsheets read as formulas."]
 Kinds = Annotated[list[str] | None, "VIEW=KIND: What a view holds: counts, text, ..."]
 Force = Annotated[bool, "Replace existing output."]
@@ -68,9 +66,7 @@ class ReadingOptions(NamedTuple):
                 f"--decimal takes a comma, got {self.decimal!r}; points need no option"
             )
         spec, column = (None, None) if self.views is None else io.table.read_spec(self.views)
-        return io.Reading(
-            *(spec, column, self.label, self.one_hot, self.samples, self.decimal), drop=self.drop
-        )
+        return io.Reading(spec, column, *self[1:5], drop=self.drop)
 
     def words(self) -> list[str]:
         """The options as typed on the command line."""

@@ -26,7 +26,7 @@ def writes_rows(columns: Columns, doc: str) -> Callable[..., None]:
         run: _options.RunFolder,
         out: Out,
         data: _options.OptionalSource = None,
-        method: _options.OutsideMethod = None,
+        method: _options.OwnMethod = None,
         safe_csv: _options.SafeCsv = False,
         force: _options.Force = False,
     ) -> Answer:

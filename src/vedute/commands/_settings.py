@@ -31,10 +31,10 @@ def method(word: str) -> type[Estimator]:
     return methods.imported(EntryPoint("", word, methods.GROUP))
 
 
-def parse(pairs: Iterable[str]) -> Settings:
+def parse(pairs: Iterable[str] | None) -> Settings:
     """Parse name=value: a Python literal, true and false as in TOML, else text."""
     parsed = {}
-    for pair in pairs:
+    for pair in pairs or ():
         name, equals, text = pair.partition("=")
         if not (equals and name.strip()):
             raise ValueError(f"--set takes name=value, got {pair!r}")
@@ -97,7 +97,7 @@ def estimator(
     method_name: str | None,
     preset: str | None,
     config: Path | None,
-    typed: Iterable[str],
+    typed: Iterable[str] | None,
     given: Settings,
     values: bool,
 ) -> tuple[Estimator, str, str | None]:
@@ -127,7 +127,7 @@ def estimator(
 
 
 def estimators(
-    names: str, common: Settings, typed: Iterable[str], n_views: int
+    names: str, common: Settings, typed: Iterable[str] | None, n_views: int
 ) -> dict[str, Estimator]:
     """An estimator per method, the simple fills last; each gets the settings that it has."""
     asked = methods.available() if names == "all" else [k.strip() for k in names.split(",")]

@@ -58,7 +58,7 @@ def run(
         if clusters is None and views.y is not None:
             number = len(set(views.y[known_labels(views.y)].tolist()))
         common = {"n_clusters": number, "random_state": seed}
-        models = _settings.estimators(methods, common, settings or [], len(views.names))
+        models = _settings.estimators(methods, common, settings, len(views.names))
         trial = comparison.Trial.of(views, seed)
         with _engine.running(engine, scheduler):
             rows = comparison.ranked(comparison.compare(trial, models, views.y))

@@ -91,9 +91,7 @@ def run(
     return Answer(scores, lambda: _show(rows, coverage, out, files))
 
 
-def _show(
-    rows: Sequence[MethodScores], coverage: float, out: Path, files: Mapping[str, str]
-) -> None:
+def _show(rows: Sequence[MethodScores], coverage: float, out: Path, files: dict[str, str]) -> None:
     console, lines = Console(highlight=False), []
     for row in rows:
         percent = [f"{100 * x:.1f}" for x in row.scores.values()]

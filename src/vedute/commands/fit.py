@@ -67,9 +67,7 @@ def run(
 
     number, kinds = _settings.clusters(clusters), _settings.kinds(kind or []) or None
     options = {"n_clusters": number, "random_state": seed, "kinds": kinds}
-    model, method, preset = _settings.estimator(
-        method, preset, config, settings or [], options, values
-    )
+    model, method, preset = _settings.estimator(method, preset, config, settings, options, values)
     how = reading.checked()
     _data.check_place(out, data)
     if not _ranks.first():  # the first rank alone writes the RUN and reports results

@@ -19,7 +19,7 @@ def run(
     out: Annotated[Path, "-o --out OUT: The .npz file or the folder of .csv files to write."],
     n: Annotated[int, typer.Option("-n", min=1, help="How many.")] = 100,
     seed: Annotated[int | None, "Same seed, same samples.", "that of the fit"] = None,
-    method: _options.OutsideMethod = None,
+    method: _options.OwnMethod = None,
     safe_csv: _options.SafeCsv = False,
     force: _options.Force = False,
 ) -> Answer:
@@ -30,9 +30,8 @@ def run(
     if out.suffix:
         with _data.new_file(out, force) as part:
             made, mend = _data.load(run, method).generate(n, seed), "let OUT be a folder"
-            io.npz.write_npz(
-                part, {name: io.npz.numbers(name, view, mend) for name, view in made.items()}
-            )
+            arrays = {name: io.npz.numbers(name, view, mend) for name, view in made.items()}
+            io.npz.write_npz(part, arrays)
         return Answer({"samples": n, "wrote": [out]})
     with _data.guarded_ids(safe_csv), io.atomic_folder(out, force) as folder:
         io.write_new(folder, _data.load(run, method).generate(n, seed))

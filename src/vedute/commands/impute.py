@@ -18,7 +18,7 @@ def run(
     run: _options.RunFolder,
     out: _options.OutViews,
     data: _options.OptionalSource = None,
-    method: _options.OutsideMethod = None,
+    method: _options.OwnMethod = None,
     interval: Annotated[float | None, "Q: Also write lower and upper ends, e.g. for 0.9."] = None,
     scale: Annotated[
         str, "units|kind: kind: counts, text and positive values on the scale of the model."

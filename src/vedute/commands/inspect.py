@@ -79,10 +79,8 @@ def _print(facts: Inspection, source: str, reading: list[str]) -> None:
     patterns = [([*map(escaped, names)], count) for names, count in facts.patterns]
     facts = replace(facts, views=views, patterns=patterns)
     lacking, slots = (f"{100 * share:.1f} %" for share in facts.rates)
-    console.print(
-        f"{source}: {facts.n} samples, {len(facts.views)} views", style="bold", soft_wrap=True
-    )
-    rows = []
+    title, rows = f"{source}: {facts.n} samples, {len(views)} views", []
+    console.print(title, style="bold", soft_wrap=True)
     for v in views:
         span = "" if v.low is None else f"{v.low:.4g} to {v.high:.4g}"
         shares = f"{100 * v.missing:.1f} %", f"{100 * v.holes:.2g} %" if v.holes else "none"

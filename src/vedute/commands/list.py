@@ -35,11 +35,9 @@ def run(
     ] = None,
 ) -> Answer:
     """Show the methods, datasets and presets, or all about one method, or its settings."""
+    if name is not None and kind not in (Kind.methods, Kind.settings):
+        raise ValueError(f"{kind} have no more to show; only methods do: vedute list methods mvp")
     if name is not None:
-        if kind not in (Kind.methods, Kind.settings):
-            raise ValueError(
-                f"{kind} have no more to show; only methods do: vedute list methods mvp"
-            )
         return _one(name) if kind is Kind.methods else _settings(name)
     if kind is Kind.settings:
         raise ValueError("settings are those of a method: vedute list settings mvp")

@@ -54,7 +54,7 @@ def run(
     if minutes is not None and not 0 < minutes < float("inf"):
         raise ValueError(f"--time takes minutes above 0, got {minutes:g}")
     cls = _settings.method(method)
-    fixed = _settings.check(cls, _settings.parse(settings or []))
+    fixed = _settings.check(cls, _settings.parse(settings))
     how, on_tried = reading.checked(), partial(_print_trial, before=[])
     with io.atomic_file(out, force) as part:
         views = io.enter(_data.open_data(data, how)).views

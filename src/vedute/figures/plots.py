@@ -43,6 +43,7 @@ STYLE: dict[Any, Any] = {
 }
 OFFSET: dict[str, Any] = {"textcoords": "offset points"}
 SMALL: dict[str, Any] = {"fontsize": 8, "color": GREY}
+NOTE = OFFSET | SMALL
 CENTERED: dict[str, Any] = {"ha": "center", "va": "center"}
 MOST_POINTS = 5000  # t-SNE of more takes too long
 EMPTY = "#eceef2"
@@ -116,9 +117,7 @@ def errors(ax: Axes, history: Records, kept: Mapping[str, Any], warm: int, secon
     look["bbox"] = {"boxstyle": "square,pad=0.1", "fc": "white", "ec": "none", "alpha": 0.8}
     ax.annotate(f"kept: step {step}, error {least:.3f}", (step, least), (x, y), **OFFSET, **look)
     ax.axhline(1, **DASHED)
-    ax.annotate(
-        "mean of each feature", (last, 1), (-3, -3), **OFFSET, ha="right", va="top", **SMALL
-    )
+    ax.annotate("mean of each feature", (last, 1), (-3, -3), ha="right", va="top", **NOTE)
     ax.set_ylabel("mean squared error\nin standard deviations")
 
 
@@ -142,9 +141,9 @@ def _stages(ax: Axes, history: Records, warm: int, second: int) -> int:
         if end > start and (words == "warm-up" or second):
             ax.axvspan(start, end, color="#f1f2f5", zorder=0, linewidth=0)
             at = ((start + end) / 2, 1)
-            how = {"xycoords": ax.get_xaxis_transform(), "ha": "center", "va": "top", **SMALL}
+            how = NOTE | {"xycoords": ax.get_xaxis_transform(), "ha": "center", "va": "top"}
             if end - start > 0.12 * last:
-                ax.annotate(words, at, (0, -4), **OFFSET, **how)
+                ax.annotate(words, at, (0, -4), **how)
     ax.set(xlim=(0, max(last, 1)), xlabel="step")
     ax.spines[["top", "right"]].set_visible(False)
     return last
@@ -340,9 +339,8 @@ def labels(ax: Axes, counts: Array, names: Sequence[str], clusters: Sequence[int
 
 def stability(ax: Axes, curve: Mapping[str, Array]) -> None:
     """Draw the stability of clusterings by their number, beside data without clusters."""
-    K, stable, error, chance = (
-        curve[k].astype(float) for k in ("n_clusters", "stability", "error", "chance")
-    )
+    names = "n_clusters", "stability", "error", "chance"
+    K, stable, error, chance = (curve[name].astype(float) for name in names)
     ax.errorbar(K, stable, error, color=BLUE, marker="o", markersize=4, label="these data")
     ax.plot(K, chance, color=GREY, marker="o", markersize=3, label="data without clusters")
     ax.set(ylim=(0, 1.02), xlabel="number of clusters", ylabel="agreement of two halves")

@@ -31,9 +31,7 @@ ONE_MORE_NOTE = (
     "measured where the second view was hidden and the first observed: root mean square error "
     "with and without the first, given all other observed views"
 )
-NO_GAIN = (
-    "<li>There are no samples for which one more view would lower the error of another by 5 %.</li>"
-)
+NO_GAIN = "There are no samples for which one more view would lower the error of another by 5 %."
 SHOWN_AT = 0.9  # of intervals
 WIDTH = 1.645  # deviations: so much of a normal distribution lies within
 SHOWN_FEATURES = 120  # features: more are thinned out
@@ -222,7 +220,8 @@ def informs(run: FittedRun) -> str:
         first, second = escape(run.names[u]), escape(run.names[v])
         words += f"<li>Measuring <b>{first}</b> for the {both} lowers the "
         words += f"error of <b>{second}</b> by about {percent(lower)}.</li>"
-    one_more = plain(ONE_MORE, ONE_MORE_NOTE, f'<ul class="says">{words or NO_GAIN}</ul>')
+    words = f'<ul class="says">{words or f"<li>{NO_GAIN}</li>"}</ul>'
+    one_more = plain(ONE_MORE, ONE_MORE_NOTE, words)
     parts = _matrix(run, shares, count), _own(run, shares, gain), one_more
     return section("views", "Which view informs which", lead, *parts)
 

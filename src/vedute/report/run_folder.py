@@ -102,11 +102,9 @@ def of_model(model: Estimator, X: Any, keep: Keep = EVERYTHING) -> FittedRun:
     """A run in memory of a fitted model and the X that it was fitted on."""
     check_is_fitted(model, "views_")
     views = Views.of(X, None, model.columns, like=model.specs, dtype=torch.float64)
-    n = len(model.results().get("labels_", model.embedding_))
-    if n and n != len(views):
-        raise ValueError(
-            f"X has {len(views)} samples, the model was fitted on {n}; pass the X of fit"
-        )
+    n, m = len(model.results().get("labels_", model.embedding_)), len(views)
+    if n and n != m:
+        raise ValueError(f"X has {m} samples, the model was fitted on {n}; pass the X of fit")
     run = _of(model, views, "Data", None, keep)
     facts = run.facts | {"command": [repr(clone(model)), ".fit(X)"]}
     return replace(run, facts=facts, results=evidence(model, views).kept(keep.values))

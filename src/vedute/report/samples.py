@@ -352,9 +352,8 @@ def _by_cluster(run: FittedRun, labels: Array) -> str:
         sure = percent(run.results.stays[mine].sum() / tried) if tried else NONE
         shares = (~run.mask[mine]).mean(0)
         far = np.abs(shares - lacking) > np.maximum(3 * error / np.sqrt(mine.sum()), 0.1)
-        cells = (
-            f"<b>{percent(s)}</b>" if f else percent(s) for s, f in zip(shares, far, strict=True)
-        )
+        shown = zip(map(percent, shares), far, strict=True)
+        cells = (f"<b>{share}</b>" if unlike else share for share, unlike in shown)
         lines.append([f'<i class="{color(k)}"></i>{k}', number(mine.sum()), sure, *cells])
     heads = ["cluster", "samples", "kept", *(f"no {name}" for name in run.names)]
     note = (
