@@ -37,17 +37,13 @@ def data(run: FittedRun) -> str:
         "single entries missing": [percent(share, 1) if share else "–" for share in holes],
     }
     rows = ([escape(str(cell)) for cell in row] for row in zip(*columns.values(), strict=True))
-    lead = (
-        f"{number(len(run.mask))} samples in {len(run.names)} views. A view is missing when "
-        "all of it is missing for a sample; zeros are values like any other."
-    )
+    lead = f"{number(len(run.mask))} samples in {len(run.names)} views. A view is missing when "
+    lead += "all of it is missing for a sample; zeros are values like any other."
     views = table(list(columns), rows, 3)
     count = len(np.unique(run.mask, axis=0))
     title = f"{count} pattern{'' if count == 1 else 's'} of observed views"
-    note = (
-        "One column per pattern, as wide as it is frequent: blue views are observed. On the right, "
-        "how much of each view is missing."
-    )
+    note = "One column per pattern, as wide as it is frequent: blue views are observed. On the "
+    note += "right, how much of each view is missing."
     inside = (np.array(holes) / np.maximum(run.mask.mean(0), 1e-9)).tolist()
     shown, height = (run.mask, run.names, inside), 1.3 + 0.3 * len(run.names)
     patterns = chart(title, note, height, plots.missing, *shown, wide=True)
@@ -77,10 +73,8 @@ def _dependence(run: FittedRun) -> str:
     if not len(run.results.depends):
         return ""
     title = "Does what is missing depend on what is observed?"
-    note = (
-        "Welch tests of every feature, p times the number of tests; differences in standard "
-        "deviations"
-    )
+    note = "Welch tests of every feature, p times the number of tests; differences in standard "
+    note += "deviations"
     tests, rows = depends(run).tolist(), []
     if not tests:
         words = "<p>No sign of it: samples that lack a view are much like the others.</p>"
@@ -113,18 +107,14 @@ def training(run: FittedRun) -> str:
     experts = [k for shares in run.facts.get("weights", {}).values() for k in shares]
     lead += f", by {escape(experts[0])}, whose representation this is. " if experts else ". "
     if run.watched():
-        lead += (
-            "About a tenth of the observed views are hidden from training: how well they are "
-            "inferred decides when to stop."
-        )
+        lead += "About a tenth of the observed views are hidden from training: how well they are "
+        lead += "inferred decides when to stop."
     if reason := ended(run.history):
         lead += f" It ended: {escape(reason)}."
     if run.second():
-        lead += (
-            f" With so few samples they are needed: <b>after step {run.second()} the model was "
-            "refit</b> with the hidden views, for as many steps as had lowered the error. All "
-            "results on hidden views are from before the refit."
-        )
+        lead += f" With so few samples they are needed: <b>after step {run.second()} the model was "
+        lead += "refit</b> with the hidden views, for as many steps as had lowered the error. All "
+        lead += "results on hidden views are from before the refit."
     marked, note = (run.warmup(), run.second()), "The loss is the sum of these."
     terms = chart("Loss by term", note, CURVES, plots.terms, run.history, *marked)
     pair = f'<div class="two">{terms}{_hidden_error(run)}</div>'
@@ -170,10 +160,8 @@ def _hidden_error(run: FittedRun) -> str:
     note = f"1 is the mean of each feature. Kept: step {kept['step']:.0f}, "
     note += f"error {kept['hidden_error']:.3f}."
     if second:
-        note += (
-            f" After step {second} the model was refit with the hidden views, for as many "
-            "steps as had lowered the error: no error can be measured during the refit."
-        )
+        note += f" After step {second} the model was refit with the hidden views, for as many "
+        note += "steps as had lowered the error: no error can be measured during the refit."
     return chart(title, note, CURVES, plots.errors, run.history, kept, run.warmup(), second)
 
 

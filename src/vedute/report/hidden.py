@@ -51,10 +51,8 @@ def hidden(run: FittedRun) -> str:
     count = len(run.hidden_views())
     if not count:
         return section("hidden", "Hidden views", UNKNOWN)
-    lead = (
-        f"{number(count)} observed views were hidden, inferred from the other views of their "
-        "sample by a model that had not seen them, and compared with the truth. "
-    )
+    lead = f"{number(count)} observed views were hidden, inferred from the other views of their "
+    lead += "sample by a model that had not seen them, and compared with the truth. "
     if count < FEW:
         lead += f"<b>{count} are few</b>: these numbers are uncertain. "
     if run.watched():
@@ -63,10 +61,8 @@ def hidden(run: FittedRun) -> str:
         lead += "The saved model was then refit with them. "
     error = run.errors()[run.method]
     share = np.cumsum(-np.sort(-error)) / max(float(error.sum()), 1e-300)
-    note = (
-        f"{int(np.searchsorted(share, 0.5)) + 1} of {len(error)} hidden views make half of the "
-        "whole error. Where mean and median differ much, a few samples make most of the error."
-    )
+    note = f"{int(np.searchsorted(share, 0.5)) + 1} of {len(error)} hidden views make half of the "
+    note += "whole error. Where mean and median differ much, a few samples make most of the error."
     title, height = f"Errors of {run.method} one by one", 1.0 + 0.36 * len(_rows(run))
     shown = error, run.base(), run.hidden_views(), run.names
     one_by_one = chart(title, note, height, plots.hidden, *shown, wide=True)
@@ -129,10 +125,8 @@ def _by_feature(run: FittedRun) -> str:
         pair += plain(title, "", table(["feature", "explained", "off"], lines))
     height = 0.9 + 0.5 * len(shares)
     drawn = chart("Features one by one", note, height, plots.ridges, shares, wide=True)
-    unit = (
-        "Off: half of the inferred values are nearer to the truth than this, in your units. "
-        f"Features with fewer than {FEWEST} hidden values are left out."
-    )
+    unit = "Off: half of the inferred values are nearer to the truth than this, in your units. "
+    unit += f"Features with fewer than {FEWEST} hidden values are left out."
     return f'{drawn}<div class="two">{pair}</div><p class="hint">{unit}</p>'
 
 
@@ -144,10 +138,8 @@ def _errors(run: FittedRun) -> str:
         cells = [f"<b>{mean:.3f}</b>" if mean == min(means) else f"{mean:.3f}" for mean in means]
         medians = [f"<small>{np.median(e[at]):.3f}</small>" for e in errors.values()]
         lines.append([escape(name), number(at.sum()), *map(str.__add__, cells, medians)])
-    note = (
-        "mean squared error in standard deviations, medians beside the means; 1 is the mean "
-        "of each feature"
-    )
+    note = "mean squared error in standard deviations, medians beside the means; 1 is the mean "
+    note += "of each feature"
     return plain("Imputation error", note, table(["view", "hidden", *errors], lines))
 
 
@@ -155,10 +147,8 @@ def intervals(run: FittedRun) -> str:
     """The section on the coverage of intervals; empty if it was not measured."""
     if np.isnan(coverage(run, 0.9)):
         return ""
-    lead = (
-        "Inferred values come with intervals. Here they are checked on hidden views: the width of "
-        "an interval was set without the views it is checked on (five folds)."
-    )
+    lead = "Inferred values come with intervals. Here they are checked on hidden views: the width "
+    lead += "of an interval was set without the views it is checked on (five folds)."
     curves, levels, rows = _averaged(run, run.results.covered), run.results.levels, []
     note = "On the dashed line intervals cover what they should; above it they are too wide."
     drawn = chart("Interval calibration", note, 3.6, plots.calibration, levels, curves)
@@ -169,10 +159,8 @@ def intervals(run: FittedRun) -> str:
         averages = _averaged(run, run.results.crps[:, None])
         rows = [[*row, f"{x.item():.3f}"] for row, (_, x) in zip(rows, averages, strict=True)]
         heads.append("CRPS")
-        note += (
-            "; CRPS is the error of the whole predicted distribution in standard deviations: 0.564 "
-            "where only mean and spread of a normal feature are known, 0 at best"
-        )
+        note += "; CRPS is the error of the whole predicted distribution in standard deviations: "
+        note += "0.564 where only mean and spread of a normal feature are known, 0 at best"
     pair = f'<div class="two">{drawn}{plain("Coverage", note, table(heads, rows))}</div>'
     return section("intervals", "Intervals", lead, pair)
 
@@ -197,10 +185,8 @@ def informs(run: FittedRun) -> str:
     """The matrix, the unique share of each view, and the gain of one more view; may be empty."""
     if not len(run.results.alone) or not run.held_out() or not run.results.alone[2].any():
         return ""
-    lead = (
-        "Measured on hidden views, by the model before it learned from them. Which view is worth "
-        "measuring, and which ones are redundant?"
-    )
+    lead = "Measured on hidden views, by the model before it learned from them. Which view is "
+    lead += "worth measuring, and which ones are redundant?"
     view = run.hidden_views()
     totals = run.errors()[run.method], run.base(), np.ones(len(view))
     error, base, count = (
@@ -235,10 +221,8 @@ def _matrix(run: FittedRun, shares: Array, counts: Array) -> str:
         tip = f'title="{counts[u, v]:.0f} hidden views" style="--a:{strength}"'
         cell = f'<span class="{kind}" {tip}>{percent(share)}</span>' if np.isfinite(share) else ""
         lines[u].append(cell)
-    note = (
-        "How much of a hidden view (columns) is explained by each other view alone (rows), and by "
-        "all that the sample has, which may be few. Pale: of fewer than 20 hidden views."
-    )
+    note = "How much of a hidden view (columns) is explained by each other view alone (rows), and "
+    note += "by all that the sample has, which may be few. Pale: of fewer than 20 hidden views."
     kind = f'<table class="matrix" style="--columns:{len(run.names)}">'
     whole = table(["from ↓ to →", *run.names], lines).replace("<table>", kind, 1)
     return plain("From one view alone", note, whole)
@@ -259,10 +243,8 @@ def _own(run: FittedRun, shares: Array, gain: Array) -> str:
             adds = percent(max(np.nanmax(gain[v]), 0))
         lines.append([escape(name), kin, unique, adds])
     heads = ["view", "best predicted by", "of its own", "most that it adds"]
-    note = (
-        "of its own: what the others do not explain, noise included. Most that it adds: by how "
-        "much it lowers the error of another view at most; near 0 % it is redundant for them"
-    )
+    note = "of its own: what the others do not explain, noise included. Most that it adds: by how "
+    note += "much it lowers the error of another view at most; near 0 % it is redundant for them"
     return plain("Redundant and unique", note, table(heads, lines, 2))
 
 
@@ -280,11 +262,9 @@ def examples(run: FittedRun, shapes: Mapping[str, Sequence[int]]) -> str:
             raise ValueError(f"view {name!r} has {np.prod(stored)} numbers per sample, not {sides}")
         if v in run.results.truth:
             parts += _pictures(run, v, shape) if len(shape) > 1 else _profiles(run, v)
-    lead = (
-        "Hidden views of single samples, as inferred from the others before the model learned from "
-        "them. They are chosen by rank: their errors are at the 10th, 50th and 90th percentile of "
-        "the view."
-    )
+    lead = "Hidden views of single samples, as inferred from the others before the model learned "
+    lead += "from them. They are chosen by rank: their errors are at the 10th, 50th and 90th "
+    lead += "percentile of the view."
     return section("examples", "Inferred views", lead, parts) if parts else ""
 
 

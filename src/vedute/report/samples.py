@@ -46,20 +46,16 @@ def samples(run: FittedRun) -> str:
     if len(results.doubt):
         left = (~run.mask | (run.gap_counts > 0)).any(1) & np.isnan(results.doubt)
         unmeasured = f", and for {number(left.sum())} that were not measured" * bool(left.any())
-        lead += (
-            "<b>Uncertainty</b> is averaged over all values of a sample, and views count alike: an "
-            "observed value counts 0 %, an inferred one up to 100 %, where no more is known than "
-            f"the mean of the feature; – where nothing is missing{unmeasured}. "
-        )
+        lead += "<b>Uncertainty</b> is averaged over all values of a sample, and views count "
+        lead += "alike: an observed value counts 0 %, an inferred one up to 100 %, where no more "
+        lead += f"is known than the mean of the feature; – where nothing is missing{unmeasured}. "
     if run.labels is not None and len(results.margin):
         lead += "Two clusters are named where either is about as near. "
     if len(results.cells):
-        lead += (
-            "Open a line to see values in your units, inferred ones <b>bold</b>, of the "
-            f"{len(results.listed)} most uncertain samples: up to 30 features, those that "
-            "are missing and those farthest from the mean. Bars reach from three standard "
-            "deviations below the mean of a feature to three above."
-        )
+        lead += "Open a line to see values in your units, inferred ones <b>bold</b>, of the "
+        lead += f"{len(results.listed)} most uncertain samples: up to 30 features, those that "
+        lead += "are missing and those farthest from the mean. Bars reach from three standard "
+        lead += "deviations below the mean of a feature to three above."
     return html.section("samples", "Samples", lead, _list(run))
 
 
@@ -233,10 +229,8 @@ def representation(run: FittedRun) -> str:
         dots += f'<path class="dot {kinds}" {dot}'
     kind = "t-SNE" if len(points) >= 10 else "principal axes"
     of = "" if len(rows) == len(run.mask) else f"{len(rows)} of {len(run.mask)} samples. "
-    note = (
-        f"{of}{kind} of the representation: neighbors here are neighbors in it; distances between "
-        "groups mean little. Point at a sample to see what it is."
-    )
+    note = f"{of}{kind} of the representation: neighbors here are neighbors in it; distances "
+    note += "between groups mean little. Point at a sample to see what it is."
     plot = _switch(asked) + FRAME.substitute(dots=dots)
     lead = "One representation per sample, learned from whatever views it has."
     body = html.figure("The samples in the plane", plot, note, kind="wide map")
@@ -276,11 +270,9 @@ def clusters(run: FittedRun) -> str:
         return ""
     lead = "Which samples belong together. "
     if len(run.results.margin):
-        lead += (
-            "A sample is <b>uncertain</b> when its cluster changes if one of its views is left "
-            "out, or when the next cluster is about as near (margin under 0.05; 0 is halfway "
-            "between two clusters, 1 at the center of one)."
-        )
+        lead += "A sample is <b>uncertain</b> when its cluster changes if one of its views is left "
+        lead += "out, or when the next cluster is about as near (margin under 0.05; 0 is halfway "
+        lead += "between two clusters, 1 at the center of one)."
     scored = ", ".join(f"{k.upper()} {percent(s, 1)}" for k, s in agreement(run).items())
     words = f"<p>Against the labels, which no method ever sees: {scored}.</p>" if scored else ""
     counts, uncertain = np.bincount(run.labels), run.uncertain
@@ -334,10 +326,8 @@ def _traits(run: FittedRun) -> str:
                 words += f'<span class="{kind}">{name} <b>{sign}{number(effects[f])}</b></span> '
         if words:
             lines.append([f'<i class="{color(k)}"></i>{k}', f'<span class="traits">{words}</span>'])
-    note = (
-        "mean of a cluster minus that of all other samples, observed values only, in standard "
-        "deviations of the feature; they describe clusters and test nothing"
-    )
+    note = "mean of a cluster minus that of all other samples, observed values only, in standard "
+    note += "deviations of the feature; they describe clusters and test nothing"
     whole = table(["cluster", "features that differ most"], lines, 9)
     return plain("What makes a cluster", note, whole) if len(profiles) else ""
 
