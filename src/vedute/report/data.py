@@ -102,23 +102,31 @@ def training(run: FittedRun) -> str:
     """The section on the training; empty without one."""
     if not run.history:
         return ""
-    last = run.history[-1]
+    last, second, marked = run.history[-1], run.second(), (run.warmup(), run.second())
     lead = f"{number(last['step'])} steps in {number(last['epoch'])} epochs"
     experts = [k for shares in run.facts.get("weights", {}).values() for k in shares]
     lead += f", by {escape(experts[0])}, whose representation this is. " if experts else ". "
+    title, note = "Error on hidden views", "The loss is the sum of these."
+    pair = chart("Loss by term", note, CURVES, plots.terms, run.history, *marked)
     if run.watched():
         lead += "About a tenth of the observed views are hidden from training: how well they are "
         lead += "inferred decides when to stop."
+        kept = history.kept([r for r in run.history if r["hidden_error"] is not None])
+        note = f"1 is the mean of each feature. Kept: step {kept['step']:.0f}, "
+        note += f"error {kept['hidden_error']:.3f}."
+        if second:
+            note += f" After step {second} the model was refit with the hidden views, for as many "
+            note += "steps as had lowered the error: no error can be measured during the refit."
+        pair += chart(title, note, CURVES, plots.errors, run.history, kept, *marked)
+    else:
+        pair += figure(title, "", "No view was hidden from this training.")
     if reason := ended(run.history):
         lead += f" It ended: {escape(reason)}."
-    if run.second():
-        lead += f" With so few samples they are needed: <b>after step {run.second()} the model was "
+    if second:
+        lead += f" With so few samples they are needed: <b>after step {second} the model was "
         lead += "refit</b> with the hidden views, for as many steps as had lowered the error. All "
         lead += "results on hidden views are from before the refit."
-    marked, note = (run.warmup(), run.second()), "The loss is the sum of these."
-    terms = chart("Loss by term", note, CURVES, plots.terms, run.history, *marked)
-    pair = f'<div class="two">{terms}{_hidden_error(run)}</div>'
-    return section("training", "Training", lead, stages(run), pair)
+    return section("training", "Training", lead, stages(run), f'<div class="two">{pair}</div>')
 
 
 def ended(records: Sequence[history.Record]) -> str:
@@ -149,20 +157,6 @@ def stages(run: FittedRun) -> str:
         start = last
     heads = ["stage", "steps", "hidden error, first to least"]
     return f'<div class="plain">{table(heads, rows)}</div>'
-
-
-def _hidden_error(run: FittedRun) -> str:
-    """A figure of the error on hidden views over steps; it marks the weights that were kept."""
-    title, second = "Error on hidden views", run.second()
-    if not run.watched():
-        return figure(title, "", "No view was hidden from this training.")
-    kept = history.kept([r for r in run.history if r["hidden_error"] is not None])
-    note = f"1 is the mean of each feature. Kept: step {kept['step']:.0f}, "
-    note += f"error {kept['hidden_error']:.3f}."
-    if second:
-        note += f" After step {second} the model was refit with the hidden views, for as many "
-        note += "steps as had lowered the error: no error can be measured during the refit."
-    return chart(title, note, CURVES, plots.errors, run.history, kept, run.warmup(), second)
 
 
 def repeat(run: FittedRun) -> str:

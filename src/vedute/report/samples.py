@@ -167,36 +167,33 @@ def colorings(run: FittedRun) -> list[Coloring]:
     if run.labels is not None:
         names = [f"cluster {k}" for k in range(int(run.labels.max()) + 1)]
         choices.append(Coloring("cluster", names, run.labels.astype(int)))
-    if len(run.results.y):
-        choices.append(_by_label(run.results.y))
+    y = run.results.y
+    values, which = np.unique(y, return_inverse=True)
+    if len(values) > MOST_COLORED and y.dtype.kind in "iuf":  # by quintile
+        edges = np.quantile(y, np.linspace(0, 1, 6))
+        words = [f"{number(a)} to {number(b)}" for a, b in pairwise(edges)]
+        choices.append(Coloring("label", words, np.searchsorted(edges[1:-1], y), ordered=True))
+    elif len(values):
+        words = [str(value) for value in values]
+        if len(values) > MOST_COLORED:  # by the most frequent
+            common = [k for k, _ in Counter(which.tolist()).most_common(MOST_COLORED - 1)]
+            place = {k: i for i, k in enumerate(common)}
+            words = [*(words[k] for k in common), "others"]
+            which = np.array([place.get(int(k), len(common)) for k in which])
+        choices.append(Coloring("label", words, which))
     patterns, which = np.unique(run.mask, axis=0, return_inverse=True)
     if len(patterns) <= 10:
         order = np.argsort(-np.bincount(which.ravel()), kind="stable")
         words = [run.views_of(int(np.flatnonzero(which.ravel() == k)[0])) for k in order]
         choices.append(Coloring("missing pattern", words, np.argsort(order)[which.ravel()]))
     else:  # by the number of observed views
-        counts, place = np.unique(run.mask.sum(1), return_inverse=True)
+        counts, which = np.unique(run.mask.sum(1), return_inverse=True)
         words = [f"{c} view{'' if c == 1 else 's'} observed" for c in counts]
-        choices.append(Coloring("missing pattern", words, place, ordered=True))
+        choices.append(Coloring("missing pattern", words, which, ordered=True))
     if len(run.results.margin):
         words, sure = ["certain", "uncertain"], run.uncertain.astype(int)
         choices.append(Coloring("certainty", words, sure))
     return choices
-
-
-def _by_label(y: Array) -> Coloring:
-    """A coloring by label: many numbers by quintile, many words by the most frequent."""
-    values, which = np.unique(y, return_inverse=True)
-    if len(values) <= MOST_COLORED:
-        return Coloring("label", [str(v) for v in values], which)
-    if y.dtype.kind in "iuf":
-        edges = np.quantile(y, np.linspace(0, 1, 6))
-        words = [f"{number(a)} to {number(b)}" for a, b in pairwise(edges)]
-        return Coloring("label", words, np.searchsorted(edges[1:-1], y), ordered=True)
-    common = [k for k, _ in Counter(which.tolist()).most_common(MOST_COLORED - 1)]
-    place = {k: i for i, k in enumerate(common)}
-    words = [*(str(values[k]) for k in common), "others"]
-    return Coloring("label", words, np.array([place.get(int(k), len(common)) for k in which]))
 
 
 def representation(run: FittedRun) -> str:
@@ -214,19 +211,17 @@ def representation(run: FittedRun) -> str:
     places = PLANE_SIZE / 2 + (points - (low + high) / 2) / unit * [1, -1]
     asked, dots = colorings(run), ""
     for (x, y), row in zip(places, rows.tolist(), strict=True):
-        kinds = " ".join(f"{'cqrt'[q]}{c.which[row]}" for q, c in enumerate(asked))
-        tip = [run.sample(row)]
-        tip += [
-            f"{'label ' * (c.question == 'label')}{c.words[c.which[row]]}"
-            for c in asked
-            if c.question in ("cluster", "label")
-        ]
+        kinds, tip = "", [run.sample(row)]
+        for q, c in enumerate(asked):
+            kinds += f" {'cqrt'[q]}{c.which[row]}"
+            if c.question in ("cluster", "label"):
+                tip.append("label " * (c.question == "label") + c.words[c.which[row]])
         if len(run.results.margin):
             tip.append(_margin(run, row, "in {} of {} tries"))
         words = escape("\n".join(filter(None, [*tip, run.views_of(row)])))
         # a line without length under a round cap: zooming is one transform of all dots
         dot = f'd="M{x:.1f} {y:.1f}h.01"><title>{words}</title></path>'
-        dots += f'<path class="dot {kinds}" {dot}'
+        dots += f'<path class="dot{kinds}" {dot}'
     kind = "t-SNE" if len(points) >= 10 else "principal axes"
     of = "" if len(rows) == len(run.mask) else f"{len(rows)} of {len(run.mask)} samples. "
     note = f"{of}{kind} of the representation: neighbors here are neighbors in it; distances "
