@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext, redirect_stdout
 from functools import wraps
 from math import isfinite
-from typing import Annotated, Any, NamedTuple, TextIO, get_args, get_type_hints
+from typing import Annotated, Any, NamedTuple, TextIO, get_args
 
 import typer
 from rich.table import Table
@@ -34,12 +34,8 @@ def command(run: Callable[..., Answer]) -> Callable[..., None]:
     parameters = [*inspect.signature(run, eval_str=True).parameters.values()]
     reads, kind = parameters[0].name == "reading", inspect.Parameter.POSITIONAL_OR_KEYWORD
     if reads:
-        hints = get_type_hints(ReadingOptions, include_extras=True)
         parameters[:1] = []
-        parameters[-1:-1] = [
-            inspect.Parameter(k, kind, default=ReadingOptions._field_defaults[k], annotation=hint)
-            for k, hint in hints.items()
-        ]
+        parameters[-1:-1] = inspect.signature(ReadingOptions).parameters.values()
     parameters.append(inspect.Parameter("as_json", kind, default=False, annotation=Json))
     parameters = [*map(_option, parameters)]
 

@@ -1,7 +1,5 @@
 """Arguments and options that several commands share."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -56,7 +54,7 @@ class ReadingOptions(NamedTuple):
         "COLUMN: Leave a column of the tables out; repeatable, or a,b for several.",
     ] = None
 
-    def checked(self) -> io.Reading:
+    def checked(self) -> "io.Reading":
         from vedute import io
 
         if self.samples not in (None, "rows", "columns"):

@@ -20,7 +20,9 @@ SERIES = 40  # colors: four rounds of the palette, which is made for white paper
 LIGHT = ("100%,white", "55%,white", "60%,black", "35%,white")
 DARK = ("78%,white", "45%,white", "75%,black", "30%,white")
 NO_MATPLOTLIB = "<p class=\"hint\">This figure needs matplotlib: pip install 'vedute[plots]'</p>"
-EXTRAS = re.compile(r"(?s)<metadata>.*?</metadata>|<defs>\s*<style.*?</style>\s*</defs>|<!--.*?-->")
+CLUTTER = re.compile(
+    r"(?s)<metadata>.*?</metadata>|<defs>\s*<style.*?</style>\s*</defs>|<!--.*?-->"
+)
 FONTS = re.compile(r"'DejaVu Sans'[^;\"]*sans-serif")
 
 
@@ -97,7 +99,7 @@ def drawing(draw: Draw, title: str, width: float, height: float, *shown: Any) ->
         ax.set_title("")  # the page has one
         file = StringIO()
         figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
-    text = EXTRAS.sub("", file.getvalue().partition("<svg")[2])
+    text = CLUTTER.sub("", file.getvalue().partition("<svg")[2])
     text = re.sub(r' (width|height)="[\d.]+pt"', "", text, count=2)  # it is scalable
     text = re.sub(r' id="[A-Za-z]+_\d+"', "", text)
     text = re.sub(r"\n\s*", "\n", FONTS.sub("var(--sans)", text))
