@@ -49,9 +49,8 @@ def check_kind(where: str, column: pd.Series, drop: str = "drop the column") -> 
 
 def is_text(column: pd.Series) -> bool:
     """Whether all cells are text, if any."""
-    if column.dtype.kind not in "OU":
-        return False
-    return pd.api.types.infer_dtype(column.astype(object), skipna=True) == "string"
+    objects = column.astype(object) if column.dtype.kind in "OU" else ()
+    return pd.api.types.infer_dtype(objects, skipna=True) == "string"
 
 
 def stripped(column: pd.Series) -> pd.Series:
@@ -78,22 +77,16 @@ def numbers(cells: pd.Series) -> pd.Series | None:
     return number.astype("Int64") if plain and number.abs().max() < 2**53 else number
 
 
-def are_limits(cells: pd.Series) -> pd.Series:
-    """Mask of cells that are limits of detection, such as <0.3 or ≥ 100; none where nothing else
-    is in the column and some are below, others above: those are categories, <65 and >=65."""
-    texts = {x for x in cells.dropna() if isinstance(x, str)}
-    signs = {text: m[1] for text in texts if (m := LIMIT.fullmatch(text))}
-    mask = cells.map(lambda x: isinstance(x, str) and x in signs).astype(bool)
-    both = {sign[0] in "<≤" for sign in signs.values()} == {True, False}
-    return mask & (not both or len(cells.dropna()) > int(mask.sum()))
-
-
-def without_limits(cells: pd.Series) -> pd.Series:
-    """Replace limits of detection by their numbers."""
-    mask = are_limits(cells)
-    if not mask.any():
-        return cells
-    return cells.mask(mask, cells[mask].str.lstrip("<>=≤≥").str.strip())
+def without_limits(cells: pd.Series) -> tuple[pd.Series, pd.Series]:
+    """Replace limits of detection, such as <0.3 or ≥ 100, by their numbers; return those cells,
+    too. None are where nothing else is in the column and some are below, others above: those are
+    categories, <65 and >=65."""
+    mask = cells.map(lambda x: isinstance(x, str) and LIMIT.fullmatch(x) is not None).astype(bool)
+    limits = cells[mask]
+    both = {x[0] in "<≤" for x in limits} == {True, False}
+    if limits.empty or (both and len(limits) == cells.count()):
+        return cells, limits[:0]
+    return cells.mask(mask, limits.str.lstrip("<>=≤≥").str.strip()), limits
 
 
 def limits_note(where: str, taken: Mapping[Any, pd.Series]) -> str:
@@ -105,13 +98,12 @@ def limits_note(where: str, taken: Mapping[Any, pd.Series]) -> str:
     return f"{where}: {many} cells like {example!r} {place} are limits, taken as their numbers"
 
 
-def truth_words(cells: pd.Series) -> tuple[str, str] | None:
+def truth_words(cells: pd.Series) -> list[str] | None:
     """Return the words for no and yes in the case of the first cell; None if it is another word."""
     first = next(iter(cells.dropna()), None)
-    if not isinstance(first, str) or first.lower() not in {*TRUTHS} - {*TRUTH_PAIRS[0]}:
-        return None
-    no, yes = as_text([False, True], truth=first)
-    return no, yes
+    if isinstance(first, str) and first.lower() in {*TRUTHS} - {*TRUTH_PAIRS[0]}:
+        return as_text([False, True], truth=first)
+    return None
 
 
 def same_truths(cells: pd.Series, levels: Sequence[Any]) -> pd.Series:
@@ -142,7 +134,7 @@ def first_word(where: str, cells: pd.Series) -> tuple[str, str, list[str]]:
             f"{where}, row {str(odd[0])!r} holds {filled[odd[0]]!r} among dates; write it as the "
             f"others are, or leave the cell empty{_also_rows([str(i) for i in odd[1:]])}"
         )
-    plain = without_limits(filled)
+    plain, _ = without_limits(filled)
     numeric = pd.to_numeric(plain, errors="coerce").notna()
     commas = plain.map(lambda x: re.fullmatch(f"{COMMA}|{INTEGER}", x) is not None).astype(bool)
     numeric = commas if commas.mean() > numeric.mean() else numeric

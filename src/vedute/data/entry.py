@@ -28,12 +28,12 @@ class Entry:
 
     views   checked; its specs describe the input
     parts   X taken apart
-    back    converts filled frames to tables of polars or pyarrow, where X has such
+    back    converts filled frames to tables of polars or pyarrow; None where X has none
     """
 
     views: Views
     parts: checks.Parts
-    back: foreign.Back
+    back: foreign.Back | None
 
     @classmethod
     def of(
@@ -96,7 +96,8 @@ class Filling:
         """Return the copy, after all rows were added."""
         X, copies = self.entry.parts.X, [copy.view() for copy in self.copies]
         if not isinstance(X, Views):
-            return self.entry.back(_joined(self.entry.parts, copies))
+            filled, back = _joined(self.entry.parts, copies), self.entry.back
+            return filled if back is None else back(filled)
         holes = list[Tensor | None]([None] * len(copies))
         for v in self.with_gaps:
             holes[v] = copies[v].isnan()

@@ -150,7 +150,7 @@ def _like_column(column: pd.Series, new: Array) -> Any:
     if dated:
         return np.array(dates.written(new, dates.wording(stripped(column))), dtype=object)
     if text:
-        strings, mark = without_limits(stripped(column)), "."
+        (strings, _), mark = without_limits(stripped(column)), "."
         number, truth = as_numbers(strings), next(iter(strings.dropna()), "")
         if number is None:
             number, mark = as_numbers(strings.str.replace(",", ".")), ","

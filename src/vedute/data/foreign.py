@@ -4,7 +4,7 @@ through a type that cannot hold it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any
 
@@ -16,33 +16,42 @@ from vedute.data.frames import is_frame, is_plain
 from vedute.data.tables import items, replaced
 
 Back = Callable[[Any], Any]
-DOORS = ("__arrow_c_stream__", "__dataframe__", "collect")  # attributes of such tables
+DOORS = {"__arrow_c_stream__", "__dataframe__", "collect"}  # attributes of such tables
 INDEX = "__index_level_0__"  # pyarrow's name for the index of a frame of pandas
 
 
-def unchanged(filled: Any) -> Any:
-    return filled
-
-
-def as_pandas(X: Any) -> tuple[Any, Back]:
+def as_pandas(X: Any) -> tuple[Any, Back | None]:
     """Convert foreign tables in X, or AnnData, to pandas; return a function that converts filled
-    frames back."""
-    X = omics.views(X) if omics.is_omics(X) else X
-    views = dict(items(X))
-    foreign = [k for k, v in views.items() if any(hasattr(type(v), door) for door in DOORS)]
-    sources = {k: _narwhals(k, views[k]) for k in foreign if not is_frame(views[k])}
+    frames back, or None. Reject tables that cannot be aligned by row."""
+    X = omics.views(X, "X") if omics.is_omics(X) else X
+    sources, indexed = {}, list[Any]()
+    for k, view in items(X):
+        if is_frame(view):
+            indexed.append(k)
+        elif not DOORS.isdisjoint(dir(type(view))):
+            sources[k] = _narwhals(k, view)
     if not sources:
-        return X, unchanged
-    _check_rows(sources, views)
+        return X, None
+    (first, example), *others = sources.items()
+    for name, table in others:
+        if len(table) != len(example):
+            raise ValueError(
+                f"views differ in length: {first!r} {len(example)}, {name!r} {len(table)}; align "
+                "their rows, or pass frames of pandas to join by index"
+            )
+    if indexed:
+        raise TypeError(
+            f"view {indexed[0]!r} is a frame of pandas, joined by index, while view {first!r} has "
+            "no index; pass all views as one kind of table"
+        )
     frames = {k: _frame(v) for k, v in sources.items()}
-    example = next(iter(sources.values()))
 
     def back(filled: Any) -> Any:
         """Convert each view to its original library, and new views to that of the first."""
-        return replaced(filled, {
-            k: _back(sources[k], frames[k], new) if k in sources else _table(example, new)
-            for k, new in items(filled)
-        })  # fmt: skip
+        views = {}
+        for k, new in items(filled):
+            views[k] = _back(sources[k], frames[k], new) if k in sources else _table(example, new)
+        return replaced(filled, views)
 
     return replaced(X, frames), back
 
@@ -79,23 +88,6 @@ def _narwhals(name: Any, table: Any) -> Any:
     return wrapped.with_columns(*(c.cast(nw.Float64) for c in untyped))
 
 
-def _check_rows(tables: Mapping[Any, Any], views: Mapping[Any, Any]) -> None:
-    """Reject tables that cannot be aligned by row."""
-    first, *others = tables
-    for name in others:
-        if len(tables[name]) != len(tables[first]):
-            raise ValueError(
-                f"views differ in length: {first!r} {len(tables[first])}, {name!r} "
-                f"{len(tables[name])}; align their rows, or pass frames of pandas to join by index"
-            )
-    indexed = next((k for k, v in views.items() if is_frame(v)), None)
-    if indexed is not None:
-        raise TypeError(
-            f"view {indexed!r} is a frame of pandas, joined by index, while view {first!r} has "
-            "no index; pass all views as one kind of table"
-        )
-
-
 def _frame(table: Any) -> pd.DataFrame | pd.Series:
     if not hasattr(table, "iter_columns"):
         return pd.Series(_column(table), name=table.name)
@@ -125,9 +117,12 @@ def _back(table: Any, before: Any, filled: Any) -> Any:
     floats = [c for c in before if filled[c].dtype.kind == "f" and not table[c].dtype.is_float()]
     table = table.with_columns(*_series(table, filled[floats]))  # values on another scale
     absent = filled[[c for c in filled.columns if c not in before]]
-    changed = filled[[c for c in before.columns if not filled[c].equals(before[c])]]
-    precise = {c: _precise(table[c], changed[c]) for c in changed if table[c].dtype.is_decimal()}
-    native = table.with_columns(*_series(table, changed.assign(**precise))).to_native()
+    changed = filled[[c for c in before if not filled[c].equals(before[c])]].copy()
+    for c in [c for c in changed if table[c].dtype.is_decimal()]:  # rounded, to fit the column
+        own = table[c].to_native()
+        kind = own.type if table.implementation.is_pyarrow() else own.dtype
+        changed[c] = decimals(changed[c], kind.scale, kind.precision)
+    native = table.with_columns(*_series(table, changed)).to_native()
     native = native.cast(table.to_native().schema)
     if floats and table.implementation.is_pyarrow():  # its schema for pandas is outdated
         native = native.replace_schema_metadata(None)
@@ -136,13 +131,6 @@ def _back(table: Any, before: Any, filled: Any) -> Any:
     import narwhals as nw
 
     return nw.from_native(native).with_columns(*_series(table, absent)).to_native()
-
-
-def _precise(c: Any, cells: pd.Series) -> pd.Series:
-    """Round to decimals that fit the column."""
-    native = c.to_native()
-    kind = native.type if c.implementation.is_pyarrow() else native.dtype
-    return pd.Series(decimals(cells, kind.scale, kind.precision), cells.index, dtype=object)
 
 
 def _table(like: Any, frame: pd.DataFrame) -> Any:

@@ -50,9 +50,9 @@ def check_same(mine: ViewSpec, fitted: ViewSpec) -> None:
     """Reject columns or categories that differ from those fitted on."""
     if mine.columns is None or fitted.columns is None:
         return
-    columns = tuple(fitted_names(mine.columns, fitted.columns))
+    names = tuple(fitted_names(mine.columns, fitted.columns))
     for what, current, expected in (
-        ("columns", columns, fitted.columns),
+        ("columns", names, fitted.columns),
         ("categories", mine.levels, fitted.levels),
         ("dates since", mine.origins, fitted.origins),
     ):
@@ -78,30 +78,23 @@ def join_ids(frames: Mapping[str, Frame]) -> pd.Index:
             )
         if not isinstance(frame.index, pd.MultiIndex) and frame.index.hasnans:
             raise ValueError(f"view {name!r} has a row without an id; give it one, or drop it")
-    _check_ids(frames)
-    joined, *others = (frame.index for frame in frames.values())
-    for index in others:
-        joined = joined.append(index.difference(joined, sort=False))
+    (name, first), *others = frames.items()
+    joined = first.index
+    for other, frame in others:
+        if set(first.index).isdisjoint(frame.index):
+            written = {str(i): i for i in first.index}
+            same = next((i for i in frame.index if str(i) in written), None)
+            if same is not None:
+                raise ValueError(
+                    f"ids of views {name!r} and {other!r} never meet: {written[str(same)]!r} is "
+                    f"not {same!r}; give both the same type (index.astype(str))"
+                )
+        joined = joined.append(frame.index.difference(joined, sort=False))
     if not len(joined):
         raise ValueError("X has no samples; every frame is empty: Found array with 0 sample(s)")
     check_forms(joined)
     warn_of_look_alikes({name: frame.index for name, frame in frames.items()})
     return joined
-
-
-def _check_ids(frames: Mapping[str, Frame]) -> None:
-    """Reject ids that are equal in writing only: 1 and "1"."""
-    (name, first), *others = frames.items()
-    for other, frame in others:
-        if not set(first.index).isdisjoint(frame.index):
-            continue
-        written = {str(i): i for i in first.index}
-        same = next((i for i in frame.index if str(i) in written), None)
-        if same is not None:
-            raise ValueError(
-                f"ids of views {name!r} and {other!r} never meet: {written[str(same)]!r} is not "
-                f"{same!r}; give both the same type (index.astype(str))"
-            )
 
 
 def check_forms(ids: Iterable[Hashable]) -> None:
@@ -181,7 +174,7 @@ class _Column(NamedTuple):
     block: NDArray[np.float64] = np.empty((0, 0))
     levels: Levels = None
     origin: str | None = None
-    limits: pd.Series | None = None
+    limits: pd.Series = pd.Series(dtype=object)
 
 
 def _values(
@@ -189,7 +182,7 @@ def _values(
 ) -> tuple[NDArray[np.float64], tuple[Levels, ...], tuple[str | None, ...]]:
     """Convert a frame to numbers (n, k), with the levels of each column, and the origins of its
     dates. Columns of numbers are converted together, since there may be fifty thousand."""
-    none = (None,) * frame.shape[1]
+    labels, none = frame.columns.tolist(), (None,) * frame.shape[1]
     known, since = (fitted and fitted.levels) or none, (fitted and fitted.origins) or none
     facts = zip(known, since, frame.dtypes, strict=True)
     plain = np.array([k is None and day is None and is_plain(d) for k, day, d in facts])
@@ -199,8 +192,14 @@ def _values(
             others[c] = _column(name, frame.iloc[:, c], known[c], since[c], fitted is not None)
     if len(others) < (~plain).sum():
         raise EnoughError
-    columns = [others.get(c, _Column()) for c in range(frame.shape[1])]
-    _warn_of_conversions(name, dict(zip(frame.columns, columns, strict=True)), fitted is None)
+    limit_cells = {labels[c]: x.limits for c, x in others.items() if len(x.limits)}
+    if limit_cells:
+        warnings.warn(cells.limits_note(f"view {name!r}", limit_cells), stacklevel=2)
+    days = [f"{labels[c]!r} since {x.origin}" for c, x in others.items() if x.origin is not None]
+    if days and fitted is None:
+        note = f"view {name!r} has dates, which are taken as days: {listed(days, form=str)}"
+        warnings.warn(note, stacklevel=2)
+    columns = [others.get(c, _Column()) for c in range(len(labels))]
     levels, origins = tuple(x.levels for x in columns), tuple(x.origin for x in columns)
     ends = np.cumsum([numbers(level) for level in levels])
     values = np.empty((len(frame), ends[-1]))
@@ -209,17 +208,6 @@ def _values(
     for c, column in others.items():
         values[:, ends[c] - column.block.shape[1] : ends[c]] = column.block
     return values, levels, origins if any(origins) else ()
-
-
-def _warn_of_conversions(name: str, columns: Mapping[Any, _Column], dates_too: bool) -> None:
-    """Warn of the conversion of dates and of limits."""
-    limit_cells = {label: x.limits for label, x in columns.items() if x.limits is not None}
-    if limit_cells:
-        warnings.warn(cells.limits_note(f"view {name!r}", limit_cells), stacklevel=2)
-    days = [f"{label!r} since {x.origin}" for label, x in columns.items() if x.origin is not None]
-    if days and dates_too:
-        since = listed(days, form=str)
-        warnings.warn(f"view {name!r} has dates, which are taken as days: {since}", stacklevel=2)
 
 
 def is_plain(dtype: Any) -> bool:
@@ -234,18 +222,16 @@ def _column(name: str, s: pd.Series, known: Levels, since: str | None, fitted: b
     where = f"view {name!r}, column {s.name!r}"
     cells.check_kind(where, s)
     categorical = isinstance(s.dtype, pd.CategoricalDtype)
-    if since is not None and (categorical or is_plain(s.dtype)) and s.notna().any():
-        held = "categorical" if categorical else "numeric"
-        raise ValueError(f"{where} is {held}, fitted on dates; pass it as it was then")
-    if fitted and known is None and categorical:
-        raise ValueError(f"{where} is categorical, fitted on numbers; pass it as it was then")
-    if known is not None or categorical:
+    if known is not None or (categorical and not fitted):
         return _categories(where, s, known)
-    if fitted and since is None and dates.are_in(s) and s.notna().any():
-        raise ValueError(f"{where} holds dates, fitted on numbers; pass it as it was then")
-    limit_cells = None
-    if not dates.are_in(s):
-        s, limit_cells = _as_numbers(where, s)
+    dated, plain = dates.are_in(s), is_plain(s.dtype)
+    held = "is categorical" if categorical else "is numeric" if plain else "holds dates" * dated
+    fits, then = ("is numeric", "numbers") if since is None else ("holds dates", "dates")
+    if fitted and held not in ("", fits) and s.notna().any():
+        raise ValueError(f"{where} {held}, fitted on {then}; pass it as it was then")
+    limit_cells = s[:0]
+    if s.dtype.kind in "OU" and not dated:
+        s, limit_cells = _of_text(where, s)
     if dates.are_in(s):
         days, origin = dates.as_days(s, since)
         return _Column(days[:, None], None, origin)
@@ -253,9 +239,9 @@ def _column(name: str, s: pd.Series, known: Levels, since: str | None, fitted: b
 
 
 def _categories(where: str, s: pd.Series, known: Levels) -> _Column:
-    s = s if known is None else cells.same_truths(s, known)
-    levels = known
-    if levels is None:  # of many that are declared for other samples only, those that occur
+    if known is not None:
+        levels, s = known, cells.same_truths(s, known)
+    else:  # of many that are declared for other samples only, those that occur
         many = len(s.cat.categories) > cells.MOST_LEVELS
         levels = tuple((s.cat.remove_unused_categories() if many else s).cat.categories)
     if not levels:
@@ -267,39 +253,33 @@ def _categories(where: str, s: pd.Series, known: Levels) -> _Column:
     if isinstance(s.dtype, pd.CategoricalDtype):  # which may declare others
         s = s.cat.set_categories(list(levels))
     codes, k = np.asarray(pd.Categorical(s, categories=list(levels)).codes), numbers(levels)
-    block = codes[:, None].astype(float)
-    if k > 1:  # one-hot rows
-        limits.check(8 * len(codes) * k, f"{where} of {k} categories")
-        block = np.zeros((len(codes), k))
-        block[np.arange(len(codes)), codes] = 1.0
+    limits.check(8 * len(codes) * k, f"{where} of {k} categories")
+    block = (codes[:, None] == np.arange(k) if k > 1 else codes[:, None]).astype(float)
     block[codes < 0] = np.nan
     return _Column(block, levels)
 
 
-def _as_numbers(where: str, s: pd.Series) -> tuple[pd.Series, pd.Series | None]:
+def _of_text(where: str, s: pd.Series) -> tuple[pd.Series, pd.Series]:
     """Read text that means numbers, truth values or dates, as in files; and its limits, if any."""
-    if s.dtype.kind not in "OU":
-        return s, None
     text = cells.stripped(s)
-    number_text = cells.without_limits(text)
+    number_text, limit_cells = cells.without_limits(text)
     number = cells.numbers(number_text)
-    if number is None and cells.have_commas(number_text):
+    if number is not None:
+        return number, limit_cells
+    if cells.have_commas(number_text):
         example = next(x for x in number_text.dropna() if "," in x)
         raise ValueError(
             f"{where} holds {example!r}, a number with a comma, as text; "
             "read the file with pd.read_csv(..., decimal=','), or convert the column: "
             f"pd.to_numeric(frame[{s.name!r}].str.replace(',', '.'), errors='coerce')"
         )
-    if number is not None:
-        return number, None if number_text is text else text[cells.are_limits(text)]
     days = dates.of_text(where, text)
     if days is not None:
-        return days, None
+        return days, text[:0]
     _, word, levels = cells.first_word(where, text)
-    few = len(levels) <= cells.MOST_LEVELS
+    few = " or categorical (astype('category'))" * (len(levels) <= cells.MOST_LEVELS)
     raise ValueError(
-        f"{where} holds {word!r}, which is not a number; drop the "
-        "column, or make it numeric" + " or categorical (astype('category'))" * few
+        f"{where} holds {word!r}, which is not a number; drop the column, or make it numeric{few}"
     )
 
 

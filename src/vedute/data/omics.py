@@ -19,19 +19,20 @@ FEATURE_TYPES = "feature_types"
 
 
 def is_omics(X: Any) -> bool:
-    return all(hasattr(X, name) for name in ("obs_names", "obsm", "write_h5ad")) or is_mu(X)
+    ann = hasattr(X, "obs_names") and hasattr(X, "obsm") and hasattr(X, "write_h5ad")
+    return ann or is_mu(X)
 
 
 def is_mu(whole: Any) -> bool:
     return hasattr(whole, "mod") and hasattr(whole, "obs_names")
 
 
-def views(whole: Any, what: str = "X") -> dict[str, pd.DataFrame]:
-    """Return one frame per view with a row for every sample, in the order of `obs_names`."""
-    return in_order(whole, what, parts(whole, what))
-
-
-def in_order(whole: Any, what: str, frames: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+def views(
+    whole: Any, what: str, frames: dict[str, pd.DataFrame] | None = None
+) -> dict[str, pd.DataFrame]:
+    """Return one frame per view, by default of all, with a row for every sample, in the order of
+    `obs_names`."""
+    frames = _parts(whole, what) if frames is None else frames
     ids = pd.Index(whole.obs_names.astype(str))
     if not ids.is_unique:
         twice = ids[ids.duplicated()][0]
@@ -40,7 +41,7 @@ def in_order(whole: Any, what: str, frames: dict[str, pd.DataFrame]) -> dict[str
     return {k: v.reindex(ids) for k, v in frames.items()}
 
 
-def parts(whole: Any, what: str) -> dict[str, pd.DataFrame]:
+def _parts(whole: Any, what: str) -> dict[str, pd.DataFrame]:
     """Return the views with the samples that each of them has."""
     if is_mu(whole):
         if not whole.mod:
@@ -65,11 +66,11 @@ def parts(whole: Any, what: str) -> dict[str, pd.DataFrame]:
 
 def matrix(ann: Any, what: str) -> pd.DataFrame:
     """Frame of X of an AnnData, or of a modality."""
+    if ann.X is None:
+        raise ValueError(f"{what} has no matrix X; write one")
     return _frame(ann.X, ann.obs_names, ann.var_names, what)
 
 
 def _frame(x: Any, ids: Any, columns: Any, what: str) -> pd.DataFrame:
-    if x is None:
-        raise ValueError(f"{what} has no matrix X; write one")
     a = limits.dense(x, what) if sparse.issparse(x) else np.asarray(x)
     return pd.DataFrame(a, index=pd.Index(ids.astype(str)), columns=pd.Index(columns))

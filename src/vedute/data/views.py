@@ -295,7 +295,7 @@ def read(
     aligned: bool = False,
     own: bool = False,
     drop: str | Sequence[Any] = (),
-) -> tuple[Views, checks.Parts, foreign.Back]:
+) -> tuple[Views, checks.Parts, foreign.Back | None]:
     """Read X: as views, taken apart, and a function that converts filled frames to tables of polars
     or pyarrow, where X has such. The arguments are those of `Views.of` and of `checks.read`; own:
     float32 and float64 stay what they are."""
@@ -307,7 +307,7 @@ def read(
         own_views = {k: a if a.shape == b.shape else b for k, a, b in triples}
         index = None if views.ids is None else pd.Index(views.ids)
         parts = checks.Parts(X, None, own_views, index, [*(views.specs or ())])
-        return views, parts, foreign.unchanged
+        return views, parts, None
     X, back = foreign.as_pandas(X)
     X = without(X, drop) if len(drop) else X
     parts, x, seen, holes = checks.read(X, mask, columns, like, dtype, aligned, own)

@@ -493,8 +493,7 @@ def _parse_text(where: str, name: Any, column: pd.Series, how: Reading) -> _Pars
     """Convert a column whose dtype is neither numeric nor of dates."""
     cells.check_kind(where, column, f"drop the column (--drop {quote(str(name))})")
     text = cells.stripped(column)
-    plain = cells.without_limits(text)
-    limit_cells = text[cells.are_limits(text)] if plain is not text else text[:0]
+    plain, limit_cells = cells.without_limits(text)
     number = cells.numbers(plain)
     if number is not None:
         pair = cells.truth_words(plain)  # the words for no and yes, where these are two categories

@@ -34,13 +34,12 @@ def read(path: Path, how: Reading) -> Data:
         whole = _opened(path)
         if _is_mu(path) and how.views is not None:
             raise ValueError(f"{path}: its modalities are the views; --views is for one table")
-        if how.views is None:
-            parts = omics.parts(whole, str(path))
-        else:
+        parts = None
+        if how.views is not None:
             table = omics.matrix(whole, str(path))
             cut = chosen(how.views, list(table.columns), path)
             parts = {k: table[c] for k, c in cut.items()}
-        views = omics.in_order(whole, str(path), parts)
+        views = omics.views(whole, str(path), parts)
         ids, y = whole.obs_names.astype(str).to_numpy(np.str_), _labels(path, whole, how)
         return Data(views, None, ids, y, tuple(views), path, how, name_of([whole.obs_names]))
 
