@@ -14,7 +14,7 @@ from scipy import sparse
 from torch import Tensor
 
 from vedute.data import checks, fill, foreign, rows
-from vedute.data.frames import Fitted, ViewSpec, is_frame
+from vedute.data.frames import ViewSpec, is_frame
 from vedute.data.mapped import Stack
 from vedute.data.tables import Columns, as_array, chosen
 from vedute.data.views import Views, read
@@ -36,19 +36,9 @@ class Entry:
     back: foreign.Back | None
 
     @classmethod
-    def of(
-        cls,
-        X: Any,
-        mask: Any = None,
-        columns: Columns | None = None,
-        *,
-        like: Fitted = None,
-        dtype: torch.dtype | None = None,
-        aligned: bool = False,
-        own: bool = False,
-    ) -> Entry:
+    def of(cls, X: Any, mask: Any = None, columns: Columns | None = None, **how: Any) -> Entry:
         """Read X; the arguments are those of `views.read`."""
-        return cls(*read(X, mask, columns, like=like, dtype=dtype, aligned=aligned, own=own))
+        return cls(*read(X, mask, columns, **how))
 
     def filled(self, values: Sequence[Array], anew: Collection[int] = ()) -> Any:
         """Copy X with `values`, L arrays (n, *shape_v), where it has none; all of views `anew`."""
@@ -94,7 +84,9 @@ class Filling:
 
     def filled(self) -> Any:
         """Return the copy, after all rows were added."""
-        X, copies = self.entry.parts.X, [copy.view() for copy in self.copies]
+        X, copies = self.entry.parts.X, list[Any]()
+        for copy in self.copies:
+            copies.append(copy.view())
         if not isinstance(X, Views):
             filled, back = _joined(self.entry.parts, copies), self.entry.back
             return filled if back is None else back(filled)
@@ -165,17 +157,17 @@ def _in_floats(view: Any) -> Any:
     return view.astype(np.float64) if sparse.issparse(view) else np.zeros(np.shape(view))
 
 
-def _joined(parts: checks.Parts, copies: Sequence[Any]) -> Any:
+def _joined(parts: checks.Parts, copies: list[Any]) -> Any:
     """Put filled views into an object like X; columns of a table in no view are unchanged."""
     X, columns = parts.X, parts.columns
+    if columns is None and isinstance(X, (list, tuple)):
+        return tuple(copies) if isinstance(X, tuple) else copies
+    if columns is None and not isinstance(X, Mapping):
+        return copies[0]
     views = {spec.name: view for spec, view in zip(parts.specs, copies, strict=True)}
-    if columns is None and isinstance(X, Mapping):
+    if columns is None:
         named = {k: views.pop(str(k)) for k in X}
         return named | views
-    if columns is None and isinstance(X, (list, tuple)):
-        return tuple(copies) if isinstance(X, tuple) else [*copies]
-    if columns is None:
-        return copies[0]
     if isinstance(X, pd.DataFrame):
         return fill.with_columns(X, pd.concat(copies, axis=1))
     out = np.array(X.toarray() if sparse.issparse(X) else X)

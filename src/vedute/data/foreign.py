@@ -23,7 +23,8 @@ INDEX = "__index_level_0__"  # pyarrow's name for the index of a frame of pandas
 def as_pandas(X: Any) -> tuple[Any, Back | None]:
     """Convert foreign tables in X, or AnnData, to pandas; return a function that converts filled
     frames back, or None. Reject tables that cannot be aligned by row."""
-    X = omics.views(X, "X") if omics.is_omics(X) else X
+    if hasattr(X, "obs_names") and omics.is_omics(X):
+        X = omics.views(X, "X")
     sources, indexed = {}, list[Any]()
     for k, view in items(X):
         if is_frame(view):

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from html import escape
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +16,7 @@ PATTERNS_SHOWN = 8
 CELL = "padding:2px 12px 2px 0;text-align:left;vertical-align:middle"
 SQUARE = "display:inline-block;width:10px;height:10px;margin-right:3px;border-radius:2px"
 FILLED_SQUARE, EMPTY_SQUARE = "background:#3f6fb5", "box-shadow:inset 0 0 0 1px #9a9ea8"
+BAR = f"display:inline-block;height:10px;margin-right:6px;{FILLED_SQUARE}"
 
 
 def section(title: str, *parts: str) -> str:
@@ -41,14 +41,19 @@ def lines(sentences: Iterable[str]) -> str:
 
 
 def patterns(mask: NDArray[np.bool_], names: Sequence[str]) -> str:
-    """List the most frequent patterns of mask (n, L), with bars for their samples."""
+    """List the most frequent patterns of mask (n, L), with bars for their samples, and a square per
+    view, filled where it is observed."""
     counts = Counter(map(tuple, mask.tolist())).most_common()
-    most = counts[0][1] if counts else 1
     rows = []
     for pattern, count in counts[:PATTERNS_SHOWN]:
-        style = f"display:inline-block;height:10px;width:{max(round(120 * count / most), 1)}px"
-        bar = f'<span style="{style};margin-right:6px;{FILLED_SQUARE}"></span>'
-        rows.append([_squares(pattern, names), f"{bar}{count} ({percent(count / len(mask))})"])
+        squares = "".join(
+            f'<span style="{SQUARE};{FILLED_SQUARE if seen else EMPTY_SQUARE}" '
+            f'title="{escape(name)}: {"observed" if seen else "missing"}"></span>'
+            for name, seen in zip(names, pattern, strict=True)
+        )
+        width = max(round(120 * count / counts[0][1]), 1)
+        bar = f'<span style="{BAR};width:{width}px"></span>'
+        rows.append([squares, f"{bar}{count} ({percent(count / len(mask))})"])
     rest = [count for _, count in counts[PATTERNS_SHOWN:]]
     more = [f"{len(rest)} rarer patterns: {sum(rest)} samples"] if rest else []
     return table(["observed views", "samples"], rows, str) + lines(more)
@@ -61,13 +66,3 @@ def shape(sizes: Sequence[int]) -> str:
 def percent(share: float) -> str:
     """Format a share; one that is not 0 is never written as 0 %."""
     return "<1 %" if 0 < share < 0.005 else f"{100 * share:.0f} %"
-
-
-def _squares(pattern: Sequence[Any], names: Sequence[str]) -> str:
-    """Draw one square per view, filled where it is observed, with its name as the title."""
-    pairs = zip(names, pattern, strict=True)
-    return "".join(
-        f'<span style="{SQUARE};{FILLED_SQUARE if seen else EMPTY_SQUARE}" '
-        f'title="{escape(name)}: {"observed" if seen else "missing"}"></span>'
-        for name, seen in pairs
-    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from itertools import combinations
 
 import numpy as np
@@ -14,8 +14,7 @@ import pandas as pd
 LEADING_ZEROS = re.compile(r"(?<![0-9])0+(?=[0-9])")
 PAIRS_SHOWN = 2
 MOST_COMPARED = 8  # ids of one form
-
-Pair = tuple[Hashable, Hashable]
+SEPARATORS = str.maketrans(" _.", "---")
 
 
 def warn_of_look_alikes(indices: Mapping[str, pd.Index]) -> None:
@@ -27,16 +26,23 @@ def warn_of_look_alikes(indices: Mapping[str, pd.Index]) -> None:
     integers = all(index.dtype.kind in "iu" for index in indices.values())
     if integers or all(index.equals(first) for index in others):
         return
-    names, views = [*indices], dict[Hashable, int]()  # views of an id, one bit for each
+    views = dict[Hashable, int]()  # views of an id, one bit for each
     for v, index in enumerate(indices.values()):
         for i in index.tolist():
             views[i] = views.get(i, 0) | 1 << v
-    pairs = [*_look_alikes(views, (1 << len(indices)) - 1)]
+    lone = [i for i, bits in views.items() if bits + 1 != 1 << len(indices)]  # not in all views
+    forms = _normalized(lone)
+    same_form: dict[str, list[Hashable]] = {}
+    for at in np.flatnonzero(pd.Index(forms, dtype=object).duplicated(keep=False)).tolist():
+        same_form.setdefault(forms[at], []).append(lone[at])
+    possible = (pair for ids in same_form.values() for pair in combinations(ids[:MOST_COMPARED], 2))
+    pairs = [(a, b) for a, b in possible if not views[a] & views[b]]
     if not pairs:
         return
+    names = [*indices]
     first_of = {i: names[(views[i] & -views[i]).bit_length() - 1] for pair in pairs for i in pair}
-    where = [[f"{i!r} of view {first_of[i]!r}" for i in pair] for pair in pairs]
-    examples = "; ".join(" and ".join(pair) for pair in where[:PAIRS_SHOWN])
+    where = [[f"{i!r} of view {first_of[i]!r}" for i in pair] for pair in pairs[:PAIRS_SHOWN]]
+    examples = "; ".join(" and ".join(pair) for pair in where)
     many = f"{len(pairs)} pairs of ids are" if len(pairs) > 1 else "two ids are"
     warnings.warn(
         f"{many} one but for blanks, case, zeros or separators, and read as two samples: "
@@ -45,24 +51,9 @@ def warn_of_look_alikes(indices: Mapping[str, pd.Index]) -> None:
     )
 
 
-def _look_alikes(views: Mapping[Hashable, int], everywhere: int) -> Iterator[Pair]:
-    """Find pairs of ids of one form that are in no common view."""
-    lone = [i for i, bits in views.items() if bits != everywhere]
-    forms = _normalized(lone)
-    by_form: dict[str, list[Hashable]] = {}
-    for at in np.flatnonzero(pd.Index(forms, dtype=object).duplicated(keep=False)).tolist():
-        by_form.setdefault(forms[at], []).append(lone[at])
-    for same in by_form.values():
-        for a, b in combinations(same[:MOST_COMPARED], 2):
-            if not views[a] & views[b]:
-                yield a, b
-
-
 def _normalized(ids: Sequence[Hashable]) -> list[str]:
     """Normalize ids: no case, leading zeros, blanks around them or final .0, and one separator.
     They are joined to one text, so that a million take a second."""
     lines = "".join([f"{' '.join(str(i).split())}\n" for i in ids])
-    lines = lines.casefold().replace(".0\n", "\n")
-    for separator in " _.":
-        lines = lines.replace(separator, "-")
+    lines = lines.casefold().replace(".0\n", "\n").translate(SEPARATORS)
     return LEADING_ZEROS.sub("", lines).split("\n")[:-1]

@@ -142,8 +142,11 @@ def rounds_too_much(lost: Any, spread: Any) -> bool:
 def as_part(a: Any, mask: Bools, holes: Bools | None, dtype: torch.dtype | None, own: bool) -> Part:
     """Convert checked numbers to a view; dtype None: float32, unless that rounds too much."""
     if sparse.issparse(a):
-        dtype = torch.float64 if own else dtype
-        return from_csr(a, dtype or (torch.float64 if _loses_digits(a[mask]) else torch.float32))
+        seen = a[mask]
+        if dtype is None and not own and seen.nnz:
+            error = abs(seen - seen.astype(np.float32)).max(0).toarray()
+            own = rounds_too_much(error, seen.max(0).toarray() - seen.min(0).toarray())
+        return from_csr(a, torch.float64 if own else dtype or torch.float32)
     a = np.ascontiguousarray(a)
     t = torch.from_numpy(a if a.flags.writeable else a.copy())
     if own or not t.is_floating_point():
@@ -156,14 +159,6 @@ def as_part(a: Any, mask: Bools, holes: Bools | None, dtype: torch.dtype | None,
     lost = (small.double() - t).abs().amax(0)  # nothing where t is missing, and zero
     spread = torch.where(seen, t, -torch.inf).amax(0) - torch.where(seen, t, torch.inf).amin(0)
     return t if rounds_too_much(lost, spread) else small
-
-
-def _loses_digits(observed: Any) -> bool:
-    """Whether float32 rounds a csr array too much."""
-    if observed.dtype == np.float32 or not observed.nnz:
-        return False
-    error = abs(observed - observed.astype(np.float32).astype(np.float64)).max(0).toarray()
-    return rounds_too_much(error, observed.max(0).toarray() - observed.min(0).toarray())
 
 
 def tensors(parts: Iterable[Part | None]) -> Any:

@@ -20,8 +20,10 @@ Columns = Mapping[str, Any]
 def as_table(X: Any) -> Any:
     """Convert objects with an array interface, and lists of rows of plain numbers, to arrays."""
     if isinstance(X, (list, tuple)):
-        rows = all(isinstance(row, (list, tuple)) and len(row) == len(X[0]) > 0 for row in X)
-        return np.asarray(X) if rows and X and np.ndim(X[0][0]) == 0 else X
+        first = X[0] if X and isinstance(X[0], (list, tuple)) else ()
+        numbers = len(first) > 0 and np.ndim(first[0]) == 0
+        rows = numbers and all(isinstance(x, (list, tuple)) and len(x) == len(first) for x in X)
+        return np.asarray(X) if rows else X
     if isinstance(X, (Mapping, np.ndarray)) or is_frame(X) or sparse.issparse(X):
         return X
     array = as_array(X)
@@ -29,16 +31,12 @@ def as_table(X: Any) -> Any:
 
 
 def is_table(X: Any) -> bool:
-    if is_frame(X) or sparse.issparse(X):
-        return True
-    if isinstance(X, np.ndarray) and (X.dtype != object or X.ndim == 2):
-        if X.ndim != 2:
-            raise ValueError(
-                f"X is one array of rank {X.ndim}. Expected 2D array; Reshape your data to "
-                "(n_samples, n_features), or pass a list with one array per view"
-            )
-        return True
-    return False
+    if isinstance(X, np.ndarray) and X.ndim != 2 and X.dtype != object:
+        raise ValueError(
+            f"X is one array of rank {X.ndim}. Expected 2D array; Reshape your data to "
+            "(n_samples, n_features), or pass a list with one array per view"
+        )
+    return is_frame(X) or sparse.issparse(X) or (isinstance(X, np.ndarray) and X.ndim == 2)
 
 
 def top_levels(table: Any) -> Columns | None:
@@ -90,8 +88,7 @@ def split(table: Any, columns: Columns | None, lenient: bool = False) -> dict[st
         raise TypeError(
             f"columns= is a dict of views, got {columns!r}; pass columns={{'a': slice(50), ...}}"
         )
-    if isinstance(table, pd.Series):
-        table = table.to_frame()
+    table = table.to_frame() if isinstance(table, pd.Series) else table
     if not is_frame(table) and not sparse.issparse(table) and not isinstance(table, np.ndarray):
         raise TypeError(
             f"columns= cuts one 2-D table into views, got {type(table).__name__}; pass an array, "
@@ -102,12 +99,17 @@ def split(table: Any, columns: Columns | None, lenient: bool = False) -> dict[st
             f"columns= cuts one 2-D table into views, got rank {table.ndim}; reshape it to "
             "(n_samples, n_features)"
         )
+    parts, views = {name: chosen(which) for name, which in columns.items()}, {}
     table = table.tocsc() if sparse.issparse(table) else table
-    positions = is_frame(table) and _are_positions(columns, table.columns)
-    views = {}
-    for name, which in columns.items():
+    by_position = not is_frame(table) or _are_positions(parts.values(), table.columns)
+    cells: Any = table.iloc if is_frame(table) else table
+    for name, which in parts.items():
         try:
-            views[str(name)] = _part(table, which, positions, lenient)
+            if by_position or isinstance(which, slice):
+                views[str(name)] = cells[:, which]
+            else:
+                names = [c for c in which if c in table.columns] if lenient else which
+                views[str(name)] = table.loc[:, names]
         except (KeyError, IndexError, TypeError, ValueError) as e:
             raise ValueError(
                 f"columns of view {name!r} are not in the table of width {table.shape[1]} ({e}); "
@@ -116,22 +118,8 @@ def split(table: Any, columns: Columns | None, lenient: bool = False) -> dict[st
     return views
 
 
-def _part(table: Any, which: Any, positions: bool, lenient: bool) -> Any:
-    """Select columns of a table by slice, names or positions."""
-    which = chosen(which)
-    if not isinstance(table, pd.DataFrame):
-        return table[:, which]
-    if positions or isinstance(which, slice):
-        return table.iloc[:, which]
-    return table.loc[:, [c for c in which if c in table.columns] if lenient else which]
-
-
-def _are_positions(columns: Columns, names: pd.Index) -> bool:
+def _are_positions(parts: Iterable[Any], names: pd.Index) -> bool:
     """Whether whole numbers are positions: yes, unless all of them are names of columns."""
-    try:
-        parts = [chosen(which) for which in columns.values()]
-    except TypeError:  # rejected where the view is split off
-        return False
     choices = [c for part in parts if not isinstance(part, slice) for c in part]
     numbers = all(isinstance(c, (int, np.integer)) and not isinstance(c, bool) for c in choices)
     return numbers and not all(c in names for c in choices)
@@ -141,7 +129,7 @@ def chosen(which: Any) -> Any:
     """Normalize the columns of a view to a slice or a list."""
     if isinstance(which, slice):
         return which
-    return [which] if isinstance(which, (str, int, np.integer)) else list(which)
+    return list(which) if np.iterable(which) and not isinstance(which, str) else [which]
 
 
 def as_array(view: Any) -> NDArray[Any]:
