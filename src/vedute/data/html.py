@@ -16,7 +16,7 @@ PATTERNS_SHOWN = 8
 CELL = "padding:2px 12px 2px 0;text-align:left;vertical-align:middle"
 SQUARE = "display:inline-block;width:10px;height:10px;margin-right:3px;border-radius:2px"
 FILLED_SQUARE, EMPTY_SQUARE = "background:#3f6fb5", "box-shadow:inset 0 0 0 1px #9a9ea8"
-BAR = f"display:inline-block;height:10px;margin-right:6px;{FILLED_SQUARE}"
+COUNT_BAR = f"display:inline-block;height:10px;margin-right:6px;{FILLED_SQUARE}"
 
 
 def section(title: str, *parts: str) -> str:
@@ -52,7 +52,7 @@ def patterns(mask: NDArray[np.bool_], names: Sequence[str]) -> str:
             for name, seen in zip(names, pattern, strict=True)
         )
         width = max(round(120 * count / counts[0][1]), 1)
-        bar = f'<span style="{BAR};width:{width}px"></span>'
+        bar = f'<span style="{COUNT_BAR};width:{width}px"></span>'
         rows.append([squares, f"{bar}{count} ({percent(count / len(mask))})"])
     rest = [count for _, count in counts[PATTERNS_SHOWN:]]
     more = [f"{len(rest)} rarer patterns: {sum(rest)} samples"] if rest else []
