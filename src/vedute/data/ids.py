@@ -14,7 +14,6 @@ import pandas as pd
 LEADING_ZEROS = re.compile(r"(?<![0-9])0+(?=[0-9])")
 PAIRS_SHOWN = 2
 MOST_COMPARED = 8  # ids of one form
-MARKS = str.maketrans(" _.", "---")
 
 
 def warn_of_look_alikes(indices: Mapping[str, pd.Index]) -> None:
@@ -55,5 +54,5 @@ def _normalized(ids: Sequence[Hashable]) -> list[str]:
     """Normalize ids: no case, leading zeros, blanks around them or final .0, and one separator.
     They are joined to one text, so that a million take a second."""
     lines = "".join([f"{' '.join(str(i).split())}\n" for i in ids])
-    lines = lines.casefold().replace(".0\n", "\n").translate(MARKS)
+    lines = lines.casefold().replace(".0\n", "\n").translate(str.maketrans(" _.", "---"))
     return LEADING_ZEROS.sub("", lines).split("\n")[:-1]
