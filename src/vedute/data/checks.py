@@ -88,9 +88,8 @@ def read(
                     f"view {names[v]!r}: {where} infinite values (infinity); replace them by "
                     "NaN or drop the rows"
                 )
-        gaps = None
-        if (known & (missing[v] > 0)).any():
-            gaps = np.isnan(a) & by_row(known, a)
+        holed = (known & (missing[v] > 0)).any()
+        gaps = np.isnan(a) & by_row(known, a) if holed else None
         x.append(as_part(_zeroed(a, known, gaps), known, gaps, dtype, own))
         holes.append(None if gaps is None else torch.from_numpy(gaps))
     return Parts(X, columns, views, index, specs), x, torch.from_numpy(seen), holes
@@ -109,10 +108,7 @@ def observed(present: Bools, mask: Any, names: Sequence[str], ids: Array | None)
             )
         strange = mask[~np.isin(mask, (0, 1))]
         if len(strange):
-            raise ValueError(
-                f"mask holds {listed(strange[:1])}; it must hold True (observed) and False "
-                "(missing) only"
-            )
+            raise ValueError(f"mask holds {listed(strange[:1])}; it must hold True or False only")
         seen = mask.astype(bool)
         wrong = seen & ~present
         if wrong.any():
@@ -181,14 +177,9 @@ def _rows(views: Mapping[str, Any], aligned: bool) -> tuple[int, pd.Index | None
         try:
             shape = view.shape if sparse.issparse(view) else np.shape(view)
         except ValueError:
-            raise ValueError(
-                f"view {name!r} is a list of rows of different lengths; pass an array "
-                "(n_samples, n_features)"
-            ) from None
+            raise ValueError(f"view {name!r}: rows of different lengths; pass an array") from None
         if not shape:
-            raise ValueError(
-                f"view {name!r} is a single number; a view is an array (n_samples, n_features)"
-            )
+            raise ValueError(f"view {name!r} is a single number; pass (n_samples, n_features)")
         sizes[name] = int(shape[0])
     if len(set(sizes.values())) > 1:
         lengths = ", ".join(f"{k!r} {n}" for k, n in sizes.items())

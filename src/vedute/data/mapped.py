@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import mmap
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -153,11 +153,3 @@ class Stack:
             self.array = rows if len(rows) == self.n else np.empty(shape, rows.dtype)
         if self.array is not rows:
             self.array[start : self.written] = rows
-
-
-def stacked(n: int, parts: Iterable[Array]) -> Array:
-    """Concatenate parts (n_i, *shape) of an array of n rows; at least one."""
-    whole = Stack(n)
-    for part in parts:
-        whole.add(part)
-    return whole.array

@@ -73,8 +73,10 @@ class Learner:
     def by_rows(self, f: Callable[[Views], Array], data: Views) -> Array:
         """Apply f to data in chunks, (n, ...); for data on the disk the result is on the disk."""
         if not data.on_disk:
-            rows = BATCHES * batch_rows(self.model.n_features_in_)
-            return mapped.stacked(len(data), map(f, data.batches(rows)))
+            results = mapped.Stack(len(data))
+            for part in data.batches(BATCHES * batch_rows(self.model.n_features_in_)):
+                results.add(f(part))
+            return results.array
 
         scratch = mapped.Scratch()
         with self.counting("going through all rows", data, len(data), "row"):

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from vedute.data import fill
-from vedute.data.mapped import stacked
+from vedute.data.mapped import Stack
 from vedute.data.views import Names, Shapes, Views
 from vedute.estimators import categories, front, saving, sentence_decoding
 from vedute.estimators.base import Estimator, check_count
@@ -166,9 +166,10 @@ class NetworkEstimator(Estimator):
 
     def _batched(self, data: Views, f: Callable[[Views], Tensor]) -> Array:
         rows = batch_rows(self.n_features_in_, self.model_.table_numbers)
-        device, batches = self.torch_device(), front.narrow(self.front_, data.bare()).batches(rows)
-        results = (f(batch.to(device).floating()).float().cpu().numpy() for batch in batches)
-        return stacked(len(data), results)
+        results, device = Stack(len(data)), self.torch_device()
+        for batch in front.narrow(self.front_, data.bare()).batches(rows):
+            results.add(f(batch.to(device).floating()).float().cpu().numpy())
+        return results.array
 
     def _values(self, v: int, out: Tensor, context: Mapping[str, Tensor]) -> Array:
         """Return the expected values of view v, with all its columns, given decoder outputs."""
