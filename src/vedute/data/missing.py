@@ -173,14 +173,17 @@ def completer(n: int, L: int, rate: float, rng: Generator) -> Mask:
     return _keep_one(n, L, rate / L, rng)
 
 
-def dcp(n: int, L: int, rate: float, rng: Generator) -> Mask:
+def dcp(n: int, L: int, rate: float, rng: Generator, slots: float = 0.5) -> Mask:
     """DCP: half the slots of n - floor((1 - rate) n) rows go; for L > 2 some stay complete."""
-    return _within_candidates(n, L, rate, 0.5, rng)
+    mask = np.ones((n, L), bool)
+    rows = rng.permutation(n)[_floor((1 - rate) * n) :]
+    mask[rows] = _keep_one(len(rows), L, slots, rng)
+    return mask
 
 
 def icmvc(n: int, L: int, rate: float, rng: Generator) -> Mask:
     """ICMVC: as `dcp`, but a share `rate` of their slots; far fewer incomplete rows below 1/2."""
-    return _within_candidates(n, L, rate, rate, rng)
+    return dcp(n, L, rate, rng, slots=rate)
 
 
 PROTOCOLS: Mapping[str, Protocol] = {
@@ -200,13 +203,6 @@ class Rates(NamedTuple):
     def named(self) -> dict[str, float]:
         """Both shares, by name."""
         return self._asdict()
-
-
-def _within_candidates(n: int, L: int, rate: float, slots: float, rng: Generator) -> Mask:
-    mask = np.ones((n, L), bool)
-    rows = rng.permutation(n)[_floor((1 - rate) * n) :]
-    mask[rows] = _keep_one(len(rows), L, slots, rng)
-    return mask
 
 
 def _keep_one(n: int, L: int, slots: float, rng: Generator) -> Mask:

@@ -17,17 +17,7 @@ from torch import Tensor
 
 from vedute.data import checks, foreign, frames, html, kinds, store
 from vedute.data.escaping import escaped
-from vedute.data.rows import (
-    Part,
-    by_row,
-    in_file,
-    pieces,
-    select,
-    slices,
-    stretches,
-    tensors,
-    then,
-)
+from vedute.data.rows import Part, by_row, in_file, pieces, select, slices, stretches, tensors, then
 from vedute.data.tables import Columns, without
 
 Array = NDArray[Any]
