@@ -71,11 +71,6 @@ def plain_file(path: str | Path) -> Path:
     return path
 
 
-def file_size(path: Path) -> None:
-    """Reject a file that is itself too large; for those that are read as they are."""
-    check(path.stat().st_size, path)
-
-
 def npy_bytes(file: IO[bytes]) -> int:
     """Memory of an array according to the header of its .npy file; 0 without one."""
     try:
@@ -85,12 +80,6 @@ def npy_bytes(file: IO[bytes]) -> int:
         return prod(shape) * dtype.itemsize
     except Exception:  # the reader reports the error
         return 0
-
-
-def dense(matrix: Any, what: object) -> Any:
-    """Convert a sparse matrix to an array, within the limit."""
-    check(prod(matrix.shape) * matrix.dtype.itemsize, what)
-    return matrix.toarray()
 
 
 def unpacked(path: Path) -> io.BufferedReader:

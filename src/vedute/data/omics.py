@@ -6,6 +6,7 @@ They are recognised by their attributes: neither package is imported.
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -72,5 +73,7 @@ def matrix(ann: Any, what: str) -> pd.DataFrame:
 
 
 def _frame(x: Any, ids: Any, columns: Any, what: str) -> pd.DataFrame:
-    a = limits.dense(x, what) if sparse.issparse(x) else np.asarray(x)
-    return pd.DataFrame(a, index=pd.Index(ids.astype(str)), columns=pd.Index(columns))
+    if sparse.issparse(x):
+        limits.check(prod(x.shape) * x.dtype.itemsize, what)
+        x = x.toarray()
+    return pd.DataFrame(np.asarray(x), index=pd.Index(ids.astype(str)), columns=pd.Index(columns))

@@ -165,7 +165,7 @@ def read(folder: str | Path) -> Saved:
         )
     try:
         for _ in range(TRIES):  # another process may replace the model
-            limits.file_size(folder / FACTS)
+            limits.check((folder / FACTS).stat().st_size, folder / FACTS)
             text = (folder / FACTS).read_text(encoding="utf-8")
             facts = json.loads(text)
             if facts["format"] != FORMAT:
@@ -196,7 +196,7 @@ def _check_seal(folder: Path, facts: dict[str, Any], text: str) -> None:
 def _arrays(folder: Path, facts: dict[str, Any]) -> dict[str, Any]:
     """Read the arrays, memory-mapped ones as such, and verify their checksums."""
     path = _file(folder, facts["tensors"], TENSORS)
-    limits.file_size(path)
+    limits.check(path.stat().st_size, path)
     content = path.read_bytes()
     if hashlib.sha256(content).hexdigest() not in path.name:
         raise ValueError(f"{path.name} is not as it was saved")

@@ -84,7 +84,7 @@ def ids_of(path: Path) -> pd.Index | None:
     names = _ids_file(path)
     if not names.is_file():
         return None
-    limits.file_size(names)
+    limits.check(names.stat().st_size, names)
     with errors_as(f"{names} is not UTF-8 text", "save it as UTF-8", UnicodeError):
         lines = names.read_text(encoding="utf-8-sig").splitlines()
     ids = [line for line in lines if line.strip()]

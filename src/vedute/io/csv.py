@@ -335,7 +335,7 @@ def opened(path: Path, mode: str, encoding: str) -> IO[str]:
 
 def sniff(path: Path) -> Dialect:
     """Detect separator, encoding, line ends and header."""
-    limits.file_size(path)
+    limits.check(path.stat().st_size, path)
     encoding = _encoding(path)
     with (
         errors_as(f"{path} is not UTF-8 text", "save it as UTF-8", UnicodeError),

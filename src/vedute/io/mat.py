@@ -72,7 +72,7 @@ def write(out: Path, data: Data, views: Filled, ends: Mapping[str, Filled]) -> N
 
 def _variables(path: Path) -> dict[str, Any]:
     """Read all variables, after checks of their memory and of what scipy would crash on."""
-    limits.file_size(path)
+    limits.check(path.stat().st_size, path)
     with errors_as(f"{path} is not a MATLAB file", "save it again"):
         _check_file(path)
         declared = 0
