@@ -1,5 +1,5 @@
 """Analyses of a dataset: inspect, compare, tune, predict views from views."""
 
-from vedute.data import lazily
+from vedute.data import plugins
 
-__getattr__ = lazily.submodules(__name__)
+__getattr__ = plugins.submodules(__name__)

@@ -1,5 +1,5 @@
 """Input of users as Views, and results in their own types."""
 
-from vedute.data import lazily
+from vedute.data import plugins
 
-__getattr__ = lazily.submodules(__name__)
+__getattr__ = plugins.submodules(__name__)

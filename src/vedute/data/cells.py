@@ -21,9 +21,10 @@ COMMA = r"[+-]?[0-9]*,[0-9]+(?:[eE][+-]?[0-9]+)?"  # a number with a decimal com
 OTHERS = (bytes, dict, list, np.ndarray, set)  # objects in cells of parquet and Python
 EXACT_DECIMALS = Context(prec=1000)  # digits; the largest float has 309
 MOST_LEVELS = 50  # more texts in a column are names, or notes
-CONVERSIONS = {
-    "period": "days since the first one",
-    **dict.fromkeys(("timedelta", "timedelta64"), "seconds"),
+CONVERSIONS = {  # advice on objects that are not numbers
+    "period": ", such as days since the first one",
+    **dict.fromkeys(("timedelta", "timedelta64"), ", such as seconds"),
+    **dict.fromkeys(("time", "interval", "complex", *(x.__name__ for x in OTHERS)), ""),
 }
 TRUTH_PAIRS = (("true", "false"), ("yes", "no"), ("y", "n"))
 TRUTHS = {word: word == pair[0] for pair in TRUTH_PAIRS for word in pair}
@@ -39,12 +40,10 @@ def check_kind(where: str, column: pd.Series, drop: str = "drop the column") -> 
     kind = pd.api.types.infer_dtype(column, skipna=True) if dtype.kind in "OmM" else ""
     if dtype.kind == "O":
         kind = next((type(x).__name__ for x in column if isinstance(x, OTHERS)), kind)
-    named = kind in (*CONVERSIONS, "time", "interval", "complex", *(t.__name__ for t in OTHERS))
-    if not named and dtype.kind not in "mMc":
-        return
-    advice = f", such as {CONVERSIONS[kind]}" if kind in CONVERSIONS else ""
-    held = f"{kind} objects" if pd.api.types.is_object_dtype(dtype) else dtype
-    raise ValueError(f"{where} holds {held}, not numbers; {drop}, or convert it to numbers{advice}")
+    if kind in CONVERSIONS or dtype.kind in "mMc":
+        advice = f"or convert it to numbers{CONVERSIONS.get(kind, '')}"
+        held = f"{kind} objects" if pd.api.types.is_object_dtype(dtype) else dtype
+        raise ValueError(f"{where} holds {held}, not numbers; {drop}, {advice}")
 
 
 def is_text(column: pd.Series) -> bool:

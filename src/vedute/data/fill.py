@@ -201,12 +201,6 @@ def whole(spec: ViewSpec) -> bool:
     return bool(kinds) and kinds <= {*"biu"}
 
 
-def one_hot(value: Floats) -> Floats:
-    """Turn probabilities (..., K) into a one-hot choice of the largest."""
-    choice: Floats = np.eye(value.shape[-1])[value.argmax(-1)]
-    return choice
-
-
 def as_dtype(value: Floats, dtype: Any) -> Array:
     if np.issubdtype(dtype, np.bool_):
         return value > 0.5

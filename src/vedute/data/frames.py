@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, TypeGuard
 from unicodedata import normalize
 
 import numpy as np
@@ -21,6 +21,9 @@ from vedute.data.problems import EnoughError, noted
 
 Levels = tuple[Any, ...] | None
 Frame = pd.DataFrame | pd.Series
+# A column as numbers (n, k), its levels if it is categorical, the day that its dates are counted
+# from, and the cells that are limits.
+Column = tuple[NDArray[np.float64], Levels, str | None, pd.Series]
 
 
 @dataclass(frozen=True)
@@ -142,8 +145,8 @@ def _fitted_columns(name: str, frame: pd.DataFrame, fitted: tuple[Hashable, ...]
     lost = [c for c in fitted if c not in current]
     new = [c for c in names if c not in expected]
     if new or len(lost) == len(fitted):
-        problems = [f"lacks {listed(lost)}"] if lost else []
-        problems += [f"has unknown {listed(new)}"] if new else []
+        lists = {"lacks": lost, "has unknown": new}
+        problems = [f"{what} {listed(columns)}" for what, columns in lists.items() if columns]
         raise ValueError(
             f"view {name!r} {' and '.join(problems)}; pass the {len(fitted)} columns "
             "it was fitted on"
@@ -167,16 +170,6 @@ def fitted_names(columns: Iterable[Hashable], fitted: Sequence[Hashable]) -> lis
     return [known.get(text, c) for text, c in zip(texts, columns, strict=True)]
 
 
-class _Column(NamedTuple):
-    """One column as numbers (n, k), its levels if it is categorical, the day that its dates are
-    counted from, and the cells that are limits."""
-
-    block: NDArray[np.float64] = np.empty((0, 0))
-    levels: Levels = None
-    origin: str | None = None
-    limits: pd.Series = pd.Series(dtype=object)
-
-
 def _values(
     name: str, frame: pd.DataFrame, fitted: ViewSpec | None
 ) -> tuple[NDArray[np.float64], tuple[Levels, ...], tuple[str | None, ...]]:
@@ -186,28 +179,28 @@ def _values(
     known, since = (fitted and fitted.levels) or none, (fitted and fitted.origins) or none
     facts = zip(known, since, frame.dtypes, strict=True)
     plain = np.array([k is None and day is None and is_plain(d) for k, day, d in facts])
-    others: dict[int, _Column] = {}
+    levels, origins = list[Levels](none), list[str | None](none)
+    blocks, limit_cells = {}, {}
     for c in np.flatnonzero(~plain).tolist():
         with noted():
-            others[c] = _column(name, frame.iloc[:, c], known[c], since[c], fitted is not None)
-    if len(others) < (~plain).sum():
+            column = _column(name, frame.iloc[:, c], known[c], since[c], fitted is not None)
+            blocks[c], levels[c], origins[c], limit_cells[labels[c]] = column
+    if len(blocks) < (~plain).sum():
         raise EnoughError
-    limit_cells = {labels[c]: x.limits for c, x in others.items() if len(x.limits)}
+    limit_cells = {label: x for label, x in limit_cells.items() if len(x)}
     if limit_cells:
         warnings.warn(cells.limits_note(f"view {name!r}", limit_cells), stacklevel=2)
-    days = [f"{labels[c]!r} since {x.origin}" for c, x in others.items() if x.origin is not None]
+    days = [f"{labels[c]!r} since {day}" for c, day in enumerate(origins) if day is not None]
     if days and fitted is None:
         note = f"view {name!r} has dates, which are taken as days: {listed(days, form=str)}"
         warnings.warn(note, stacklevel=2)
-    columns = [others.get(c, _Column()) for c in range(len(labels))]
-    levels, origins = tuple(x.levels for x in columns), tuple(x.origin for x in columns)
     ends = np.cumsum([numbers(level) for level in levels])
     values = np.empty((len(frame), ends[-1]))
     table = frame if plain.all() else frame.loc[:, plain]
     values[:, ends[plain] - 1] = table.to_numpy(np.float64, na_value=np.nan)
-    for c, column in others.items():
-        values[:, ends[c] - column.block.shape[1] : ends[c]] = column.block
-    return values, levels, origins if any(origins) else ()
+    for c, block in blocks.items():
+        values[:, ends[c] - block.shape[1] : ends[c]] = block
+    return values, tuple(levels), tuple(origins) if any(origins) else ()
 
 
 def is_plain(dtype: Any) -> bool:
@@ -217,7 +210,7 @@ def is_plain(dtype: Any) -> bool:
     return re.fullmatch(r"U?Int\d+|Float\d+|boolean", str(dtype)) is not None
 
 
-def _column(name: str, s: pd.Series, known: Levels, since: str | None, fitted: bool) -> _Column:
+def _column(name: str, s: pd.Series, known: Levels, since: str | None, fitted: bool) -> Column:
     """Convert one column to numbers (n, k); reject another kind of column than was fitted."""
     where = f"view {name!r}, column {s.name!r}"
     cells.check_kind(where, s)
@@ -234,11 +227,11 @@ def _column(name: str, s: pd.Series, known: Levels, since: str | None, fitted: b
         s, limit_cells = _of_text(where, s)
     if dates.are_in(s):
         days, origin = dates.as_days(s, since)
-        return _Column(days[:, None], None, origin)
-    return _Column(s.to_numpy(np.float64, na_value=np.nan)[:, None], None, since, limit_cells)
+        return days[:, None], None, origin, limit_cells
+    return s.to_numpy(np.float64, na_value=np.nan)[:, None], None, since, limit_cells
 
 
-def _categories(where: str, s: pd.Series, known: Levels) -> _Column:
+def _categories(where: str, s: pd.Series, known: Levels) -> Column:
     if known is not None:
         levels, s = known, cells.same_truths(s, known)
     else:  # of many that are declared for other samples only, those that occur
@@ -256,7 +249,7 @@ def _categories(where: str, s: pd.Series, known: Levels) -> _Column:
     limits.check(8 * len(codes) * k, f"{where} of {k} categories")
     block = (codes[:, None] == np.arange(k) if k > 1 else codes[:, None]).astype(float)
     block[codes < 0] = np.nan
-    return _Column(block, levels)
+    return block, levels, None, s[:0]
 
 
 def _of_text(where: str, s: pd.Series) -> tuple[pd.Series, pd.Series]:

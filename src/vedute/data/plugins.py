@@ -1,11 +1,27 @@
-"""Methods, datasets and commands of other distributions: entry points of the groups
-`vedute.methods`, `vedute.datasets` and `vedute.commands`."""
+"""What is imported on first use: modules of a package (`vedute.analysis.informs`), and methods,
+datasets and commands of other distributions: entry points of the groups `vedute.methods`,
+`vedute.datasets` and `vedute.commands`."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
+from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
+from types import ModuleType
 from typing import Any
+
+
+def submodules(package: str) -> Callable[[str], ModuleType]:
+    """Make the `__getattr__` of a package."""
+
+    def load(name: str) -> ModuleType:
+        if name.startswith("__") or find_spec(f"{package}.{name}") is None:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return import_module(f"{package}.{name}")
+
+    return load
 
 
 @cache

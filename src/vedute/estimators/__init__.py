@@ -1,5 +1,5 @@
 """The scikit-learn interface of every method: settings, fit, and the verbs."""
 
-from vedute.data import lazily
+from vedute.data import plugins
 
-__getattr__ = lazily.submodules(__name__)
+__getattr__ = plugins.submodules(__name__)

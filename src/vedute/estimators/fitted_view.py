@@ -177,7 +177,7 @@ class FittedView:
     def chosen(self, values: Array) -> Array:
         """Turn probabilities into a choice, if whole numbers or booleans were fitted."""
         whole = self.likelihood.shares and fill.whole(self.spec)
-        return fill.one_hot(values) if whole else values
+        return np.eye(values.shape[-1])[values.argmax(-1)] if whole else values
 
 
 def scaled(views: Sequence[FittedView], raw: Views) -> Views:

@@ -19,7 +19,7 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any
 
-from vedute.data import lazily, plugins
+from vedute.data import plugins
 from vedute.estimators import saving
 from vedute.estimators.base import Estimator
 from vedute.estimators.settings import Docstring, declared
@@ -38,7 +38,7 @@ class UnknownModelError(ValueError):
     """A saved model that is intact but unreadable with what is installed."""
 
 
-__getattr__ = lazily.submodules(__name__)
+__getattr__ = plugins.submodules(__name__)
 
 
 def homes() -> dict[str, str]:

@@ -1,5 +1,5 @@
 """Scores: arrays in, numbers out."""
 
-from vedute.data import lazily
+from vedute.data import plugins
 
-__getattr__ = lazily.submodules(__name__)
+__getattr__ = plugins.submodules(__name__)

@@ -1,5 +1,5 @@
 """The HTML page about a run, and the folder it is made from."""
 
-from vedute.data import lazily
+from vedute.data import plugins
 
-__getattr__ = lazily.submodules(__name__)
+__getattr__ = plugins.submodules(__name__)

@@ -1,5 +1,5 @@
 """What leaves one process, or does not fit into its memory: ranks, workers, Dask, feeds."""
 
-from vedute.data import lazily
+from vedute.data import plugins
 
-__getattr__ = lazily.submodules(__name__)
+__getattr__ = plugins.submodules(__name__)

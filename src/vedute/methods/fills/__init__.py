@@ -1,5 +1,5 @@
 """Methods without networks, one file each: baselines that fill in tables."""
 
-from vedute.data import lazily
+from vedute.data import plugins
 
-__getattr__ = lazily.submodules(__name__)
+__getattr__ = plugins.submodules(__name__)
