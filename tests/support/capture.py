@@ -20,7 +20,8 @@ def blind(step: Step, rows: torch.Tensor) -> None:
     """Loss and gradients of a step whose batch has shapes and no values."""
     with pytest.MonkeyPatch.context() as patch, FakeTensorMode(allow_non_fake_inputs=True) as mode:
         patch.setattr(Views, "present", lambda self: None)  # as on a GPU
-        batch = step.data._map(mode.from_tensor)[mode.from_tensor(rows)].floating()
+        data = step.data._map(lambda t: None if t is None else mode.from_tensor(t))
+        batch = data[mode.from_tensor(rows)].floating()
         total = sum(step.stage.loss(batch).values())
         torch.autograd.grad(total, [*step.model.parameters()], allow_unused=True)
 

@@ -19,7 +19,7 @@ binary, categories, tokens, images   according to their likelihoods
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -94,7 +94,7 @@ class Recognised(NamedTuple):
         return f"{escaped(name)}: {self.kind.name} ({self.why}); {self.kind.treatment}"
 
 
-def per_view(setting: str, given: Words, names: Sequence[str], known: Sequence[str]) -> list[str]:
+def per_view(setting: str, given: Words, names: Sequence[str], known: Iterable[str]) -> list[str]:
     """Expand a setting, one word for all views, one each, or some by name; others are `auto`."""
     if isinstance(given, Mapping):
         strange = [k for k in given if k not in names]
@@ -105,7 +105,7 @@ def per_view(setting: str, given: Words, names: Sequence[str], known: Sequence[s
     if len(words) != len(names):
         raise ValueError(f"{setting} names {len(words)} views, X has {len(names)}")
     for word in words:
-        if word not in (AUTO_WORD, *known):
+        if word != AUTO_WORD and word not in known:
             what = "kind" if setting == "kinds" else setting
             raise ValueError(f"no {what} {word!r}; choose from {', '.join((AUTO_WORD, *known))}")
     return words

@@ -30,8 +30,9 @@ ARM = platform.machine().lower() in ("aarch64", "arm64")
 
 @cache
 def models(cls: type[Any]) -> tuple[type[Any], ...]:
-    """Return the classes of models that an estimator builds: the return annotation of `build`."""
-    annotation = get_type_hints(cls.build)["return"]
+    """Return the classes of models that an estimator builds: its `model_class`, or the return
+    annotation of `build`."""
+    annotation = getattr(cls, "model_class", None) or get_type_hints(cls.build)["return"]
     return get_args(annotation) or (annotation,)
 
 

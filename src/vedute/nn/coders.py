@@ -1,8 +1,7 @@
 """Encoders and decoders. Architecture follows the shape of a view, never the name of a dataset."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
+from functools import partial
 from math import prod
 
 import numpy as np
@@ -33,7 +32,7 @@ def encode(encoders: nn.ModuleList, batch: Views) -> Gaussian:
         if present is None:
             return q
         zeros = q.mean.new_zeros(len(batch), q.mean.shape[1])
-        return Gaussian(*(zeros.index_copy(0, present[v], t) for t in q))
+        return q.map(partial(zeros.index_copy, 0, present[v]))
 
     means, logvars = zip(*in_parallel(encoded, range(len(encoders)), batch.x), strict=True)
     return Gaussian(torch.stack(means, dim=1), torch.stack(logvars, dim=1))

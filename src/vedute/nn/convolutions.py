@@ -8,8 +8,6 @@ small; decoders go the same way back.
     polymnist   the smaller one of the multimodal VAE literature: 32 64 128 ... down to a side of 4
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 from math import prod

@@ -1,7 +1,5 @@
 """Correspondences f_ij: the latent of view j predicted from the latent of view i."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -78,6 +76,7 @@ class Correspondences(nn.Module):
         index = group * samples.shape[1] + place[:, None]
         index = index.masked_fill(view == views, predicted.shape[1]).flatten()
         diagonal = torch.arange(len(view), device=latents.device) * L + view[:, 0]
-        parts = zip(predicted, own, strict=True)
-        filled = (take(part, index).index_copy_(0, diagonal, z_ii) for part, z_ii in parts)
-        return Gaussian(*(t.view(-1, L, D) for t in filled))
+        (mean, logvar), (own_mean, own_logvar) = predicted, own
+        mean = take(mean, index).index_copy_(0, diagonal, own_mean)
+        logvar = take(logvar, index).index_copy_(0, diagonal, own_logvar)
+        return Gaussian(mean.view(-1, L, D), logvar.view(-1, L, D))

@@ -2,8 +2,6 @@
 of several views overlap, also in a captured step and in its backward pass. On a CPU they run in
 sequence."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TypeVar

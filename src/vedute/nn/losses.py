@@ -1,7 +1,5 @@
 """Loss terms that several methods share, as pure functions of tensors."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 
@@ -51,9 +49,9 @@ def view_errors(
             return e
         return e.new_zeros(len(e), len(batch)).index_copy(1, present[v], e)
 
-    inputs = (code, *batch.x, *batch.holes, *batch.context.values())
-    parallel = () if code is None else [t for t in inputs if t is not None]
-    return torch.stack(in_parallel(error, range(len(likelihoods)), parallel), dim=-1)
+    tensors = filter(torch.is_tensor, (code, *batch.x, *batch.holes, *batch.context.values()))
+    inputs = () if code is None else tuple(tensors)
+    return torch.stack(in_parallel(error, range(len(likelihoods)), inputs), dim=-1)
 
 
 def code_errors(
@@ -76,10 +74,8 @@ def per_view_mean(values: Tensor, mask: Tensor) -> Tensor:
 
 
 def log_student_t(z: Tensor, centers: Tensor) -> Tensor:
-    """Return soft labels by Student's t with one degree of freedom, q_k ~ 1 / (1 + |z - u_k|^2).
-
-    z (..., D), centers (..., K, D) -> log q (..., K).
-    """
+    """Return log q of soft labels by Student's t with one degree of freedom,
+    q_k ~ 1 / (1 + |z - u_k|^2): z (..., D), centers u (..., K, D) -> (..., K)."""
     return (-torch.log1p((z.unsqueeze(-2) - centers).square().sum(-1))).log_softmax(-1)
 
 
@@ -98,10 +94,8 @@ def match_clusters(cost: Tensor) -> Tensor:
 
 
 def spectral_contrastive(a: Tensor, b: Tensor) -> Tensor:
-    """Return sample i's term of -2/B sum_i a_i.b_i + 1/(B(B-1)) sum_{i!=j} (a_i.b_j)^2.
-
-    (..., B, D) -> (..., B). Vectors longer than RADIUS are rescaled to it.
-    """
+    """Return sample i's term of -2/B sum_i a_i.b_i + 1/(B(B-1)) sum_{i!=j} (a_i.b_j)^2, vectors
+    cut to the length RADIUS: (..., B, D) -> (..., B)."""
     a, b = (h * (RADIUS / h.norm(dim=-1, keepdim=True).clamp(min=RADIUS)) for h in (a, b))
     B = a.shape[-2]
     positive = (a * b).sum(-1)
@@ -131,8 +125,7 @@ def cluster_contrastive(p: Tensor, q: Tensor, tau: float, negatives: str) -> Ten
 
 
 def entropy_balance(p: Tensor) -> Tensor:
-    """Return log K - H(mean over the samples), zero for clusters of equal size:
-    (..., B, K) -> (...)."""
+    """Return log K - H(mean over samples), zero for equal clusters: (..., B, K) -> (...)."""
     mean = p.mean(-2)
     return math.log(p.shape[-1]) + (mean * (mean + 1e-8).log()).sum(-1)
 
@@ -152,10 +145,8 @@ def nt_xent(a: Tensor, b: Tensor, tau: float) -> Tensor:
 
 
 def whitened(h1: Tensor, h2: Tensor, ridge: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Return T = C1^-1 S12 C2^-T, whose singular values are the canonical correlations, and C1, C2.
-
-    h1, h2 (n, D), centred here; S_jj + ridge I = C_j C_j'. In float64: (D, D) each.
-    """
+    """Return T = C1^-1 S12 C2^-T, whose singular values are the canonical correlations, and C1, C2,
+    S_jj + ridge I = C_j C_j': h1, h2 (n, D), centred here -> (D, D) each, in float64."""
     a, b = (h.double() - h.double().mean(0) for h in (h1, h2))
     free = max(len(a) - 1, 1)
     eye = ridge * torch.eye(a.shape[1], dtype=a.dtype, device=a.device)
@@ -176,9 +167,7 @@ def mutual_information(p: Tensor, q: Tensor, alpha: float) -> Tensor:
     the samples, made symmetric: p, q (B, K) on the simplex (Ji et al., ICCV 2019)."""
     joint = p.double().t() @ q.double()
     joint = (joint + joint.t()) / (2 * joint.sum())
-    row, column, joint = (
-        t.clamp(min=torch.finfo(t.dtype).eps)
-        for t in (joint.sum(1, keepdim=True), joint.sum(0, keepdim=True), joint)
-    )
+    parts = joint.sum(1, keepdim=True), joint.sum(0, keepdim=True), joint
+    row, column, joint = (t.clamp(min=torch.finfo(t.dtype).eps) for t in parts)
     weight = alpha + 1
     return (joint * (joint.log() - weight * row.log() - weight * column.log())).sum()

@@ -8,8 +8,6 @@ affect neighbours). Ties are ranked by index; scores tie if they agree to some t
 the last ones depend on the number of queries per product.
 """
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -9,8 +9,6 @@ noise for every row of a call, so that the spread of a row depends on that row a
 its position or on the other rows.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

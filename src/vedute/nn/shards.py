@@ -9,8 +9,6 @@ A thread trains a single model, so the current shard is thread-local, which, unl
 variable, can be compiled.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -77,8 +77,8 @@ class Sources:
         sample, view = columns.pairs // L, (columns.pairs % L)[:, None]
         seen = self.mask[sample]  # (Q, L)
         rows = (self.number[sample] * L + view).masked_fill(~seen, P * L).flatten()
-        mean, logvar = (take(t.flatten(0, 1), rows).view(-1, L, D) for t in q)
-        return product(Gaussian(mean, logvar), 1, seen.unsqueeze(-1)).map(columns.spread)
+        needed = q.map(lambda t: take(t.flatten(0, 1), rows).view(-1, L, D))
+        return product(needed, 1, seen.unsqueeze(-1)).map(columns.spread)
 
 
 class _Take(torch.autograd.Function):

@@ -26,7 +26,7 @@ from math import prod
 import torch
 from torch import Tensor, nn
 
-from vedute.data.views import Names, Shapes, Views
+from vedute.data.views import Shapes, Views
 from vedute.estimators.settings import choice, estimator, length, setting
 from vedute.methods.deep.shared import hyperparameters, paired
 from vedute.nn.likelihoods import Likelihoods
@@ -34,50 +34,6 @@ from vedute.nn.losses import mutual_information
 from vedute.training.model import Stage, Terms
 
 PREDICTOR = (128, 256, 128, 256, 128)  # hidden layers of G, as published
-
-
-@estimator
-class Completer(paired.PairedEstimator):
-    """Two views that share information, each predicting the other.
-
-    `latent_dim` should be about twice the number of clusters: latents end near the corners of the
-    simplex, and k-means can merge a few of them, but not hundreds.
-    """
-
-    latent_dim: int = hyperparameters.latent_dim(20, at_least=2)
-    hidden: tuple[int, ...] = hyperparameters.hidden((256, 256))
-    map_hidden: tuple[int, ...] = setting(PREDICTOR, "Hidden layers of the predictors.", at_least=1)
-    alpha: float = setting(9.0, "Weight of the entropies in the contrast.", at_least=0)
-    rec_weight: float = hyperparameters.rec_weight(0.1)
-    predict_weight: float = setting(0.1, "Weight of the prediction of latents.", at_least=0)
-    output: str = choice(("relu", "linear"), "Last layer of decoders; `relu` needs values from 0.")
-    scaling: str = "minmax"
-    warmup: int = length(200, "Time before the prediction of latents starts.")
-    steps: int = 800
-    lr: float = 1e-3
-    early_stopping: bool = False
-
-    paper = "Lin et al., CVPR 2021"
-    absent = "its latent is predicted from the other view's"
-    relearns = True
-
-    def build(
-        self, shapes: Shapes, likelihoods: Likelihoods, names: Names, length: int
-    ) -> CompleterModel:
-        paired.refuse_tokens(self, likelihoods)
-        return CompleterModel(shapes, likelihoods, self, length)
-
-    def check_settings(self) -> None:
-        super().check_settings()
-        if self.output == "relu" and self.scaling in ("auto", "standard"):
-            raise ValueError(
-                "output='relu' gives no negative values; choose scaling='minmax' or output='linear'"
-            )
-
-    def check(self, raw: Views) -> None:
-        super().check(raw)
-        if self.output == "relu" and any(x.dtype == torch.uint8 for x in raw.x):
-            raise ValueError("output='relu' has no dark pixels; choose output='linear' for images")
 
 
 def network(*sizes: int) -> list[nn.Module]:
@@ -93,6 +49,7 @@ class CompleterModel(paired.PairDecoder):
         self, shapes: Shapes, likelihoods: Likelihoods, hp: Completer, length: int
     ) -> None:
         super().__init__()
+        paired.refuse_tokens(hp, likelihoods)
         self.hp, self.length, self.likelihoods, D = hp, length, likelihoods, hp.latent_dim
         self.encoders, self.decoders = nn.ModuleList(), nn.ModuleList()
         for shape, likelihood in zip(shapes, likelihoods, strict=True):
@@ -144,3 +101,42 @@ class CompleterModel(paired.PairDecoder):
     def decode(self, batch: Views, draws: int = 0) -> list[Tensor]:
         """Decode both views; latents are points, so all draws are equal."""
         return self.decode_both(self.completed(batch), draws)
+
+
+@estimator
+class Completer(paired.PairedEstimator):
+    """Two views that share information, each predicting the other.
+
+    `latent_dim` should be about twice the number of clusters: latents end near the corners of the
+    simplex, and k-means can merge a few of them, but not hundreds.
+    """
+
+    latent_dim: int = hyperparameters.latent_dim(20, at_least=2)
+    hidden: tuple[int, ...] = hyperparameters.hidden((256, 256))
+    map_hidden: tuple[int, ...] = setting(PREDICTOR, "Hidden layers of the predictors.", at_least=1)
+    alpha: float = setting(9.0, "Weight of the entropies in the contrast.", at_least=0)
+    rec_weight: float = hyperparameters.rec_weight(0.1)
+    predict_weight: float = setting(0.1, "Weight of the prediction of latents.", at_least=0)
+    output: str = choice(("relu", "linear"), "Last layer of decoders; `relu` needs values from 0.")
+    scaling: str = "minmax"
+    warmup: int = length(200, "Time before the prediction of latents starts.")
+    steps: int = 800
+    lr: float = 1e-3
+    early_stopping: bool = False
+
+    paper = "Lin et al., CVPR 2021"
+    absent = "its latent is predicted from the other view's"
+    relearns = True
+    model_class = CompleterModel
+
+    def check_settings(self) -> None:
+        super().check_settings()
+        if self.output == "relu" and self.scaling in ("auto", "standard"):
+            raise ValueError(
+                "output='relu' gives no negative values; choose scaling='minmax' or output='linear'"
+            )
+
+    def check(self, raw: Views) -> None:
+        super().check(raw)
+        if self.output == "relu" and any(x.dtype == torch.uint8 for x in raw.x):
+            raise ValueError("output='relu' has no dark pixels; choose output='linear' for images")

@@ -29,7 +29,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from vedute.data.views import Names, Shapes, Views
+from vedute.data.views import Shapes, Views
 from vedute.estimators import clustering
 from vedute.estimators.settings import choice, estimator, setting
 from vedute.methods.deep.shared.autoencoders import AutoencoderEstimator, Autoencoders
@@ -40,35 +40,6 @@ from vedute.nn.losses import match_clusters, per_view_mean
 from vedute.training.model import Generative, Stage, Terms
 
 SIMILARITIES = 2**22  # similarities per batch, 32 MiB
-
-
-@estimator
-class CPSPAN(AutoencoderEstimator):
-    """Aligned autoencoders; the nearest sample lends missing latents."""
-
-    variant: str = choice(("paper", "released"), "As the paper or as its released code has it.")
-    steps: int = 200
-    rounds: int = setting(10, "How often clusters and their matching are renewed.", at_least=1)
-    n_prototypes: int = setting(10, "Clusters to align, in the paper `n_clusters`.", at_least=1)
-    instance_weight: float = setting(1e-3, "Weight of the alignment of samples.", at_least=0)
-    prototype_weight: float = setting(1e-3, "Weight of the alignment of clusters.", at_least=0)
-    align_lr: float = setting(1e-4, "Learning rate of the alignment.", at_least=0)
-
-    paper = "Jin et al., CVPR 2023"
-    absent = "latent copied from the nearest sample"
-    keeps_samples = True
-    relearns = True
-
-    def build(
-        self, shapes: Shapes, likelihoods: Likelihoods, names: Names, length: int
-    ) -> CPSPANModel:
-        return CPSPANModel(shapes, likelihoods, self, length)
-
-    def learns_again(self, rows: int) -> bool:
-        """Always refit: the first fit must not store the hidden views. A stored sample whose view
-        is hidden afterwards would be its own donor, so errors of copies can only be measured on
-        views that were never stored."""
-        return True
 
 
 class CPSPANModel(Generative):
@@ -92,8 +63,7 @@ class CPSPANModel(Generative):
         if hp.pretrain > 0:
             yield hp.stage(self.nets.reconstruction, hp.pretrain)
         self.groups = torch.zeros_like(data.mask, dtype=torch.long)
-        amount = max(1, self.length // hp.rounds)
-        align = hp.stage(self.loss, amount, lr=hp.align_lr, fresh=True)
+        align = hp.stage(self.loss, max(1, self.length // hp.rounds), lr=hp.align_lr, fresh=True)
         for _ in range(min(hp.rounds, self.length)):
             if hp.variant == "paper":
                 self.find_prototypes(self.nets.latents(data), data.mask)
@@ -106,8 +76,8 @@ class CPSPANModel(Generative):
     def loss(self, batch: Views) -> Terms:
         hp, z = self.hp, self.nets(batch)
         if hp.variant == "paper":
-            c, nonempty = self.prototypes(z, batch)
-            prototypes = prototype_alignment(c, nonempty, self.pairs, self.partner)
+            means = self.prototypes(z, batch)
+            prototypes = prototype_alignment(*means, self.pairs, self.partner)
         else:
             prototypes = released_prototype_alignment(z, batch.mask, self.pairs)
         return {
@@ -120,8 +90,7 @@ class CPSPANModel(Generative):
         """Means of z (B, L, D) per cluster, (L, K, D), and which clusters have samples, (L, K)."""
         k = torch.arange(self.hp.n_prototypes, device=z.device)
         inside = (self.groups[batch.index].unsqueeze(-1) == k) & batch.mask.unsqueeze(-1)
-        count = inside.sum(0)
-        total = torch.einsum("blk,bld->lkd", inside.to(z), z)
+        total, count = torch.einsum("blk,bld->lkd", inside.to(z), z), inside.sum(0)
         return total / count.clamp(min=1).unsqueeze(-1), count > 0
 
     def find_prototypes(self, z: Tensor, mask: Tensor) -> None:
@@ -174,10 +143,35 @@ class CPSPANModel(Generative):
 
     def prior(self, n: int) -> list[Tensor]:
         """Decode random training samples, completed and drawn with replacement."""
-        cpu = noise.generator(torch.device("cpu"))
-        rows = torch.randint(len(self.bank), (n,), generator=cpu).to(self.bank.device)
+        source = noise.generator(torch.device("cpu"))
+        rows = torch.randint(len(self.bank), (n,), generator=source).to(self.bank.device)
         z = self.filled(self.bank[rows], self.known[rows])
         return decode(self.nets.decoders, z.unsqueeze(0))
+
+
+@estimator
+class CPSPAN(AutoencoderEstimator):
+    """Aligned autoencoders; the nearest sample lends missing latents."""
+
+    variant: str = choice(("paper", "released"), "As the paper or as its released code has it.")
+    steps: int = 200
+    rounds: int = setting(10, "How often clusters and their matching are renewed.", at_least=1)
+    n_prototypes: int = setting(10, "Clusters to align, in the paper `n_clusters`.", at_least=1)
+    instance_weight: float = setting(1e-3, "Weight of the alignment of samples.", at_least=0)
+    prototype_weight: float = setting(1e-3, "Weight of the alignment of clusters.", at_least=0)
+    align_lr: float = setting(1e-4, "Learning rate of the alignment.", at_least=0)
+
+    paper = "Jin et al., CVPR 2023"
+    absent = "latent copied from the nearest sample"
+    keeps_samples = True
+    relearns = True
+    model_class = CPSPANModel
+
+    def learns_again(self, rows: int) -> bool:
+        """Always refit: the first fit must not store the hidden views. A stored sample whose view
+        is hidden afterwards would be its own donor, so errors of copies can only be measured on
+        views that were never stored."""
+        return True
 
 
 def instance_alignment(z: Tensor, mask: Tensor, pairs: Tensor) -> Tensor:

@@ -15,11 +15,15 @@ Adam, instead of full batches after denoising pretraining.
 
 from __future__ import annotations
 
-from vedute.data.views import Names, Shapes, Views
+from vedute.data.views import Views
 from vedute.estimators.settings import estimator
 from vedute.methods.deep.shared import paired
-from vedute.nn.likelihoods import Likelihoods
 from vedute.training.model import Terms
+
+
+class DCCAModel(paired.DeepCCA):
+    def loss(self, batch: Views) -> Terms:
+        return {"correlation": self.correlation(self.outputs(batch))}
 
 
 @estimator
@@ -27,14 +31,4 @@ class DCCA(paired.DeepCCAEstimator):
     """Deep CCA: maximally correlated projections of two views."""
 
     paper = "Andrew et al., ICML 2013"
-
-    def build(
-        self, shapes: Shapes, likelihoods: Likelihoods, names: Names, length: int
-    ) -> DCCAModel:
-        paired.refuse_tokens(self, likelihoods)
-        return DCCAModel(shapes, self, length)
-
-
-class DCCAModel(paired.DeepCCA):
-    def loss(self, batch: Views) -> Terms:
-        return {"correlation": self.correlation(self.outputs(batch))}
+    model_class = DCCAModel

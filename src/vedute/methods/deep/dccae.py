@@ -20,7 +20,7 @@ from math import prod
 import torch
 from torch import Tensor, nn
 
-from vedute.data.views import Names, Shapes, Views
+from vedute.data.views import Shapes, Views
 from vedute.estimators.settings import estimator
 from vedute.methods.deep.shared import hyperparameters, paired
 from vedute.nn import noise
@@ -28,25 +28,9 @@ from vedute.nn.likelihoods import Likelihoods
 from vedute.training.model import Terms
 
 
-@estimator
-class DCCAE(paired.DeepCCAEstimator):
-    """Deep CCA with autoencoders: correlated views, each decoded."""
-
-    rec_weight: float = hyperparameters.rec_weight(1e-3)
-
-    paper = "Wang et al., ICML 2015"
-    relearns = True
-
-    def build(
-        self, shapes: Shapes, likelihoods: Likelihoods, names: Names, length: int
-    ) -> DCCAEModel:
-        paired.refuse_tokens(self, likelihoods)
-        return DCCAEModel(shapes, likelihoods, self, length)
-
-
 class DCCAEModel(paired.DeepCCA, paired.PairDecoder):
     def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: DCCAE, length: int) -> None:
-        super().__init__(shapes, hp, length)
+        super().__init__(shapes, likelihoods, hp, length)
         self.likelihoods, self.decoders = likelihoods, nn.ModuleList()
         start = torch.Generator().set_state(torch.get_rng_state())
         with noise.WeightsFrom(start):  # so that rec_weight=0 is DCCA exactly
@@ -72,3 +56,14 @@ class DCCAEModel(paired.DeepCCA, paired.PairDecoder):
         first, other = noise.normal(rho.new_empty(2, n, len(rho)))
         second = rho * first + (1 - rho.square()).clamp(min=0).sqrt() * other
         return self.decode_both(self.linear.restore(torch.stack([first, second], dim=1)))
+
+
+@estimator
+class DCCAE(paired.DeepCCAEstimator):
+    """Deep CCA with autoencoders: correlated views, each decoded."""
+
+    rec_weight: float = hyperparameters.rec_weight(1e-3)
+
+    paper = "Wang et al., ICML 2015"
+    relearns = True
+    model_class = DCCAEModel

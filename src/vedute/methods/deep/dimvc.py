@@ -26,7 +26,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
-from vedute.data.views import Names, Shapes, Views
+from vedute.data.views import Shapes, Views
 from vedute.estimators.settings import estimator, setting
 from vedute.methods.deep.shared import hyperparameters
 from vedute.methods.deep.shared.autoencoders import AutoencoderEstimator, Autoencoders, kmeans
@@ -34,26 +34,6 @@ from vedute.methods.deep.shared.mixture import mean_seen
 from vedute.nn.likelihoods import Likelihoods
 from vedute.nn.losses import log_student_t, match_clusters, per_view_mean, sharpen
 from vedute.training.model import Clusterer, Stage, Terms
-
-
-@estimator
-class DIMVC(AutoencoderEstimator):
-    """Views clustered separately, towards one common target."""
-
-    steps: int = 1000
-    rounds: int = setting(10, "How often the target is updated.", at_least=1)
-    starts: int = setting(10, "Starts of k-means, the best of which is kept.", at_least=1)
-    cluster_weight: float = setting(1.0, "Weight of the clustering.", at_least=0)
-    rec_weight: float = hyperparameters.rec_weight(1.0)
-    released_order: bool = setting(False, "Leave the centers in the order of k-means, as released.")
-
-    paper = "Xu et al., AAAI 2022"
-    absent = "left out of the mean of labels"
-
-    def build(
-        self, shapes: Shapes, likelihoods: Likelihoods, names: Names, length: int
-    ) -> DIMVCModel:
-        return DIMVCModel(shapes, likelihoods, self, length)
 
 
 class DIMVCModel(Clusterer):
@@ -79,8 +59,8 @@ class DIMVCModel(Clusterer):
         for z, centers in zip(self.nets.latents(complete).unbind(1), self.centers, strict=True):
             centers.copy_(kmeans(z, self.K, hp.starts))
         self.targets = self.centers.new_zeros(len(data), self.K)
-        amount = max(1, self.length // hp.rounds)
-        search = hp.stage(self.loss, amount, lr=hp.lr, rows=whole, fresh=True)
+        steps = max(1, self.length // hp.rounds)
+        search = hp.stage(self.loss, steps, lr=hp.lr, rows=whole, fresh=True)
         for done in range(min(hp.rounds, self.length)):
             z = self.nets.latents(complete)
             target = self.target(z)
@@ -124,6 +104,22 @@ class DIMVCModel(Clusterer):
 
     def embed(self, batch: Views) -> Tensor:
         return self.assign(batch)
+
+
+@estimator
+class DIMVC(AutoencoderEstimator):
+    """Views clustered separately, towards one common target."""
+
+    steps: int = 1000
+    rounds: int = setting(10, "How often the target is updated.", at_least=1)
+    starts: int = setting(10, "Starts of k-means, the best of which is kept.", at_least=1)
+    cluster_weight: float = setting(1.0, "Weight of the clustering.", at_least=0)
+    rec_weight: float = hyperparameters.rec_weight(1.0)
+    released_order: bool = setting(False, "Leave the centers in the order of k-means, as released.")
+
+    paper = "Xu et al., AAAI 2022"
+    absent = "left out of the mean of labels"
+    model_class = DIMVCModel
 
 
 def view_weights(centers: Tensor) -> Tensor:

@@ -40,7 +40,7 @@ from torch.func import functional_call
 from torch.nn.functional import normalize
 
 from vedute.data.rows import by_row
-from vedute.data.views import Names, Shapes, Views
+from vedute.data.views import Shapes, Views
 from vedute.estimators.settings import estimator, length, setting
 from vedute.methods.deep.shared import hyperparameters
 from vedute.methods.deep.shared.autoencoders import ENCODED_ROWS, AutoencoderEstimator, Autoencoders
@@ -50,32 +50,6 @@ from vedute.nn.likelihoods import Likelihoods
 from vedute.nn.losses import cluster_contrastive, entropy_balance, spectral_contrastive
 from vedute.nn.neighbors import nearest
 from vedute.training.model import Clusterer, Stage, Terms
-
-
-@estimator
-class DSIMVC(AutoencoderEstimator):
-    """Clusters of complete samples, and of completed ones if trusted."""
-
-    latent_dim: int = 128
-    feature_dim: int = setting(64, "Numbers in the representation, h.", at_least=1)
-    pretrain: int = 300
-    warmup: int = length(200, "Time of training the guide, before the model.")
-    steps: int = 200
-    n_neighbors: int = hyperparameters.n_neighbors(3, "Donors of a missing view.")
-    meta_lr: float = setting(1e-3, "Length of the step ahead.", at_least=0)
-    trust_lr: float = setting(4e-4, "Learning rate of the trust net.", at_least=0)
-    momentum: float = setting(
-        0.5, "Momentum of the mean of h that `reimpute` searches with.", at_least=0, below=1
-    )
-    reimpute: bool = setting(False, "Impute missing views again after every step.")
-
-    paper = "Tang & Liu, ICML 2022"
-    absent = "borrowed from neighbours, in training only"
-
-    def build(
-        self, shapes: Shapes, likelihoods: Likelihoods, names: Names, length: int
-    ) -> DSIMVCModel:
-        return DSIMVCModel(shapes, likelihoods, self, length)
 
 
 class Network(nn.Module):
@@ -92,11 +66,8 @@ class Network(nn.Module):
         return self.features(z), self.labels(z).softmax(-1)
 
     def balance(self, data: Views) -> None:
-        """Initialise the label head without a preferred cluster.
-
-        Each of its layers is scaled to mean 0 and variance 1 on these samples (Krahenbuhl et al.,
-        ICLR 2016).
-        """
+        """Initialise the label head without a preferred cluster: its layers have mean 0 and
+        variance 1 on these samples (Krahenbuhl et al., ICLR 2016)."""
         out = self.nets.latents(data).flatten(0, 1)
         for layer in self.labels:
             if isinstance(layer, nn.Linear):
@@ -207,6 +178,28 @@ class DSIMVCModel(Clusterer):
 
     def assign(self, batch: Views) -> Tensor:
         return mean_seen(self.net(batch)[1], batch.mask.unsqueeze(-1), -2)
+
+
+@estimator
+class DSIMVC(AutoencoderEstimator):
+    """Clusters of complete samples, and of completed ones if trusted."""
+
+    latent_dim: int = 128
+    feature_dim: int = setting(64, "Numbers in the representation, h.", at_least=1)
+    pretrain: int = 300
+    warmup: int = length(200, "Time of training the guide, before the model.")
+    steps: int = 200
+    n_neighbors: int = hyperparameters.n_neighbors(3, "Donors of a missing view.")
+    meta_lr: float = setting(1e-3, "Length of the step ahead.", at_least=0)
+    trust_lr: float = setting(4e-4, "Learning rate of the trust net.", at_least=0)
+    momentum: float = setting(
+        0.5, "Momentum of the mean of h that `reimpute` searches with.", at_least=0, below=1
+    )
+    reimpute: bool = setting(False, "Impute missing views again after every step.")
+
+    paper = "Tang & Liu, ICML 2022"
+    absent = "borrowed from neighbours, in training only"
+    model_class = DSIMVCModel
 
 
 def features(h: Tensor) -> Tensor:

@@ -38,7 +38,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
-from vedute.data.views import Names, Shapes, Views
+from vedute.data.views import Shapes, Views
 from vedute.estimators.settings import estimator, setting
 from vedute.methods.deep.shared.autoencoders import AutoencoderEstimator, Autoencoders, kmeans
 from vedute.nn import gaussian, noise
@@ -51,30 +51,6 @@ from vedute.training.model import Clusterer, Generative, Stage, Terms
 LEAST_VARIANCE = 1e-6
 SPREAD = 2.0  # initial spread of latents, in standard deviations of a cluster
 FLOOR = 1e-10  # added to the joint density, as released
-
-
-@estimator
-class DVIMC(AutoencoderEstimator):
-    """One latent for all views under a mixture of Gaussians."""
-
-    scaling: str = "auto"
-    pretrain: int = 500
-    steps: int = 1000
-    coherence_weight: float = setting(10.0, "Weight of agreement with the product.", at_least=0)
-    pretrain_lr: float = setting(1e-3, "Learning rate of the pretraining.", at_least=0)
-    mixture_lr: float = setting(5e-2, "Learning rate of the mixture.", at_least=0)
-    lr_end: float = setting(0.05, "Share to which all learning rates fall.", above=0, at_most=1)
-    clip: float | None = 10.0
-    released_floor: bool = setting(False, "Add 1e-10 to the density of clusters, as released.")
-    released_scale: bool = setting(False, "Leave the scale of the latents as it is, as released.")
-
-    paper = "Xu et al., AAAI 2024"
-    absent = "left out of the product"
-
-    def build(
-        self, shapes: Shapes, likelihoods: Likelihoods, names: Names, length: int
-    ) -> DVIMCModel:
-        return DVIMCModel(shapes, likelihoods, self, length)
 
 
 class Mixture(nn.Module):
@@ -97,8 +73,7 @@ class Mixture(nn.Module):
 
     def sample(self, n: int) -> Tensor:
         weights = self.log_weights.exp().cpu()
-        cpu = noise.generator(weights.device)
-        which = torch.multinomial(weights, n, replacement=True, generator=cpu)
+        which = torch.multinomial(weights, n, True, generator=noise.generator(weights.device))
         return gaussian.sample(self.parts.map(lambda t: t[which.to(t.device)]))
 
 
@@ -181,6 +156,26 @@ class DVIMCModel(Generative, Clusterer):
 
     def _decode_latent(self, z: Tensor) -> list[Tensor]:
         return [decoder(z) for decoder in self.nets.decoders]
+
+
+@estimator
+class DVIMC(AutoencoderEstimator):
+    """One latent for all views under a mixture of Gaussians."""
+
+    scaling: str = "auto"
+    pretrain: int = 500
+    steps: int = 1000
+    coherence_weight: float = setting(10.0, "Weight of agreement with the product.", at_least=0)
+    pretrain_lr: float = setting(1e-3, "Learning rate of the pretraining.", at_least=0)
+    mixture_lr: float = setting(5e-2, "Learning rate of the mixture.", at_least=0)
+    lr_end: float = setting(0.05, "Share to which all learning rates fall.", above=0, at_most=1)
+    clip: float | None = 10.0
+    released_floor: bool = setting(False, "Add 1e-10 to the density of clusters, as released.")
+    released_scale: bool = setting(False, "Leave the scale of the latents as it is, as released.")
+
+    paper = "Xu et al., AAAI 2024"
+    absent = "left out of the product"
+    model_class = DVIMCModel
 
 
 def coherence(q: gaussian.Gaussian, experts: gaussian.Gaussian, mask: Tensor) -> Tensor:

@@ -42,10 +42,9 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 from torch.utils.checkpoint import checkpoint
 
-from vedute.data.views import Names, Shapes, Views
-from vedute.estimators.neural import NeuralEstimator
+from vedute.data.views import Shapes, Views
 from vedute.estimators.settings import choice, estimator, setting
-from vedute.methods.deep.shared import hyperparameters
+from vedute.methods.deep.shared import DeepEstimator, hyperparameters
 from vedute.nn.likelihoods import Likelihoods
 from vedute.nn.losses import cluster_contrastive, entropy_balance, nt_xent, sharpen
 from vedute.nn.neighbors import PAIRS_PER_CHUNK, nearest
@@ -58,47 +57,17 @@ FULL = 1.0  # momentum of batch norms: the last statistics are those of the whol
 MANY_NODES = 20_000  # samples; beyond, activations inside layers are recomputed for gradients
 
 
-@estimator
-class ICMVC(NeuralEstimator):
-    """Graph networks of two views that lend each other neighbours."""
-
-    latent_dim: int = hyperparameters.latent_dim(128)
-    hidden: tuple[int, ...] = hyperparameters.hidden((256, 256))
-    n_neighbors: int = hyperparameters.n_neighbors(10, "Neighbours that a sample is linked to.")
-    norm: str = choice(NORMS, "How links are normalised; `released_row_l2`: rows of length one.")
-    released_graph: bool = setting(False, "Rank neighbours as the released code does.")
-    cluster_weight: float = setting(1.0, "Weight of the contrast of clusters.", at_least=0)
-    instance_weight: float = setting(1.0, "Weight of the contrast of instances.", at_least=0)
-    guide_weight: float = setting(1.0, "Weight of the guiding.", at_least=0)
-    instances: str = choice(("sum", "mean"), "How the contrast of instances is reduced.")
-    steps: int = 200
-    batch_size: int = setting(256, "Rows in the contrast; a step sees all samples.", at_least=1)
-    lr: float = 1e-3
-    early_stopping: bool = False
-
-    paper = "Chao et al., AAAI 2024"
-    two_views = True
-    absent = "neighbours taken over from the other view"
-    unseen = "linked to training rows"
-    keeps_samples = True
-
-    def build(
-        self, shapes: Shapes, likelihoods: Likelihoods, names: Names, length: int
-    ) -> ICMVCModel:
+class ICMVCModel(Clusterer):
+    def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: ICMVC, length: int) -> None:
+        super().__init__()
         if any(kind.text for kind in likelihoods):
             raise ValueError("ICMVC measures distances between samples, and tokens have none")
-        return ICMVCModel([prod(s) for s in shapes], self, length)
-
-
-class ICMVCModel(Clusterer):
-    def __init__(self, widths: Sequence[int], hp: ICMVC, length: int) -> None:
-        super().__init__()
         self.hp, self.length = hp, length
         D, K = hp.latent_dim, int(hp.n_clusters or 0)
         self.relations = released_relations if hp.released_graph else relations
-        sizes = ((d, *hp.hidden, D) for d in widths)
+        sizes = ((prod(shape), *hp.hidden, D) for shape in shapes)
         self.first, self.second = self.networks = [GraphNetwork(s, hp.norm == "sym") for s in sizes]
-        self.projectors = nn.ModuleList(nn.Sequential(*_block(D)) for _ in widths)
+        self.projectors = nn.ModuleList(nn.Sequential(*_block(D)) for _ in shapes)
         self.attention = nn.Sequential(*_block(2 * D), *_block(2 * D), nn.Linear(2 * D, 2))
         self.head = nn.Sequential(*_block(D), nn.Linear(D, K))
         # mask and representations of the training samples
@@ -182,6 +151,32 @@ class ICMVCModel(Clusterer):
 
     def assign(self, batch: Views) -> Tensor:
         return torch.softmax(self.head(self.embed(batch)), 1)
+
+
+@estimator
+class ICMVC(DeepEstimator):
+    """Graph networks of two views that lend each other neighbours."""
+
+    latent_dim: int = hyperparameters.latent_dim(128)
+    hidden: tuple[int, ...] = hyperparameters.hidden((256, 256))
+    n_neighbors: int = hyperparameters.n_neighbors(10, "Neighbours that a sample is linked to.")
+    norm: str = choice(NORMS, "How links are normalised; `released_row_l2`: rows of length one.")
+    released_graph: bool = setting(False, "Rank neighbours as the released code does.")
+    cluster_weight: float = setting(1.0, "Weight of the contrast of clusters.", at_least=0)
+    instance_weight: float = setting(1.0, "Weight of the contrast of instances.", at_least=0)
+    guide_weight: float = setting(1.0, "Weight of the guiding.", at_least=0)
+    instances: str = choice(("sum", "mean"), "How the contrast of instances is reduced.")
+    steps: int = 200
+    batch_size: int = setting(256, "Rows in the contrast; a step sees all samples.", at_least=1)
+    lr: float = 1e-3
+    early_stopping: bool = False
+
+    paper = "Chao et al., AAAI 2024"
+    two_views = True
+    absent = "neighbours taken over from the other view"
+    unseen = "linked to training rows"
+    keeps_samples = True
+    model_class = ICMVCModel
 
 
 def guiding(y1: Tensor, y2: Tensor, log_y: Tensor) -> Tensor:

@@ -21,32 +21,15 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from vedute.data.views import Names, Shapes, Views
+from vedute.data.views import Views
 from vedute.estimators.settings import choice, estimator, setting
 from vedute.methods.deep.shared.mixture import mean_seen, mixture_std
 from vedute.methods.deep.shared.vae import GaussianVAE, VAEEstimator, any_of, with_prior
 from vedute.nn import gaussian
 from vedute.nn.gaussian import Gaussian, kl, product
-from vedute.nn.likelihoods import Likelihoods
 from vedute.training.model import Terms
 
 RULES = ("dynamic_prior", "random_expert", "mean_of_means")
-
-
-@estimator
-class MMJSD(VAEEstimator):
-    """Multimodal VAE whose experts share a prior made of themselves."""
-
-    prior_in_mixture: bool = setting(False, "The prior joins the mixture, as in later code.")
-    subset_rule: str = choice(RULES, "What decodes all views at inference.")
-
-    paper = "Sutter et al., NeurIPS 2020"
-    absent = "left out of mixture and mean"
-
-    def build(
-        self, shapes: Shapes, likelihoods: Likelihoods, names: Names, length: int
-    ) -> MMJSDModel:
-        return MMJSDModel(shapes, likelihoods, self, length)
 
 
 class MMJSDModel(GaussianVAE):
@@ -78,6 +61,18 @@ class MMJSDModel(GaussianVAE):
             return super().draw(q, mask, draws)
         many = q.map(lambda t: t.expand(draws, *t.shape))
         return gaussian.sample(_one_of(many, mask.expand(draws, *mask.shape)))
+
+
+@estimator
+class MMJSD(VAEEstimator):
+    """Multimodal VAE whose experts share a prior made of themselves."""
+
+    prior_in_mixture: bool = setting(False, "The prior joins the mixture, as in later code.")
+    subset_rule: str = choice(RULES, "What decodes all views at inference.")
+
+    paper = "Sutter et al., NeurIPS 2020"
+    absent = "left out of mixture and mean"
+    model_class = MMJSDModel
 
 
 def geometric_mean(q: Gaussian, mask: Tensor) -> Gaussian:

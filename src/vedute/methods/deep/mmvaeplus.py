@@ -25,7 +25,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from vedute.data.views import Names, Shapes, Views
+from vedute.data.views import Shapes, Views
 from vedute.estimators.settings import choice, estimator, setting
 from vedute.methods.deep.shared import hyperparameters, mixture
 from vedute.methods.deep.shared.mixture import mean_seen, mixture_std, one_of, sample_many
@@ -35,31 +35,6 @@ from vedute.nn.coders import encode
 from vedute.nn.laplace import Laplace, standard_like
 from vedute.nn.likelihoods import Likelihoods
 from vedute.training.model import Terms
-
-
-@estimator
-class MMVAEPlus(VAEEstimator):
-    """Mixture-of-experts VAE with shared and private latents."""
-
-    shared_dim: int | None = setting(
-        None, "How many of `latent_dim` are shared; None: half of them, rounded up.", at_least=1
-    )
-    objective: str = choice(mixture.OBJECTIVES, "The bound that is maximised.")
-    samples: int = setting(1, "Draws of each expert, K.", at_least=1)
-    private: str = choice(("prior", "auxiliary"), "Source of a missing view's private latent.")
-    trunks: int = choice((1, 2), "Networks per encoder; of two, one encodes z and one w.")
-
-    paper = "Palumbo et al., ICLR 2023"
-    absent = "left out of the mixture"
-
-    def build(
-        self, shapes: Shapes, likelihoods: Likelihoods, names: Names, length: int
-    ) -> MMVAEPlusModel:
-        return MMVAEPlusModel(shapes, likelihoods, self, length)
-
-    def check_settings(self) -> None:
-        super().check_settings()
-        hyperparameters.check_shared(self.shared_dim, self.latent_dim)
 
 
 class MMVAEPlusModel(VAE):
@@ -98,8 +73,8 @@ class MMVAEPlusModel(VAE):
         z, w = (sample_many(q, hp.samples, rows=1) for q in experts)  # (K, B, E, .)
         qz, qw = (mixture.fixed(hp.objective, q) for q in experts)
         errors = mixture.source_errors(batch, torch.cat([z, w], dim=-1), self.errors_from_one)
-        log_q = mixture.log_mixture(mixture.log_probs(qz, z), mask)
-        ratio = laplace.log_prob(standard_like(z), z) - log_q
+        ratio = laplace.log_prob(standard_like(z), z)
+        ratio = ratio - mixture.log_mixture(mixture.log_probs(qz, z), mask)
         ratio = ratio + laplace.log_prob(standard_like(w), w) - laplace.log_prob(qw, w)
         log_w = hp.beta * ratio - errors  # (K, B, E)
         return {"bound": -mixture.bound(hp.objective, log_w, mask, [z, w]).mean()}
@@ -141,3 +116,24 @@ class MMVAEPlusModel(VAE):
         """Decode (S, B, shared) and (S, B, L, private)."""
         z = z.unsqueeze(2).expand(*w.shape[:3], -1)
         return self.decode_codes(torch.cat([z, w], dim=-1))
+
+
+@estimator
+class MMVAEPlus(VAEEstimator):
+    """Mixture-of-experts VAE with shared and private latents."""
+
+    shared_dim: int | None = setting(
+        None, "How many of `latent_dim` are shared; None: half of them, rounded up.", at_least=1
+    )
+    objective: str = choice(mixture.OBJECTIVES, "The bound that is maximised.")
+    samples: int = setting(1, "Draws of each expert, K.", at_least=1)
+    private: str = choice(("prior", "auxiliary"), "Source of a missing view's private latent.")
+    trunks: int = choice((1, 2), "Networks per encoder; of two, one encodes z and one w.")
+
+    paper = "Palumbo et al., ICLR 2023"
+    absent = "left out of the mixture"
+    model_class = MMVAEPlusModel
+
+    def check_settings(self) -> None:
+        super().check_settings()
+        hyperparameters.check_shared(self.shared_dim, self.latent_dim)

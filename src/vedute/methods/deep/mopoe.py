@@ -16,7 +16,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from vedute.data.views import Names, Shapes, Views
+from vedute.data.views import Shapes, Views
 from vedute.estimators.settings import choice, estimator
 from vedute.methods.deep.shared.vae import GaussianVAE, VAEEstimator, any_of, product_with_prior
 from vedute.nn import gaussian
@@ -28,29 +28,11 @@ PRIORS = ("full_only", "never", "always")
 MOST_SUBSETS = 12  # most views, with 4095 subsets
 
 
-@estimator
-class MoPoE(VAEEstimator):
-    """Multimodal VAE: products of all subsets of the observed views."""
-
-    dropout: float | None = None
-    balance: float | None = None
-    cooldown: int = 250
-    prior_expert: str = choice(PRIORS, "Products with the prior; published: of the complete set.")
-
-    paper = "Sutter et al., ICLR 2021"
-    absent = "subsets with them left out"
-
-    def build(
-        self, shapes: Shapes, likelihoods: Likelihoods, names: Names, length: int
-    ) -> MoPoEModel:
+class MoPoEModel(GaussianVAE):
+    def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: MoPoE, length: int) -> None:
         if len(shapes) > MOST_SUBSETS:
             most = f"at most {MOST_SUBSETS} views, got {len(shapes)}"
             raise ValueError(f"MoPoE uses every subset of the views, {most}")
-        return MoPoEModel(shapes, likelihoods, self, length)
-
-
-class MoPoEModel(GaussianVAE):
-    def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: MoPoE, length: int) -> None:
         super().__init__(shapes, likelihoods, hp, length)
         self.members = nn.Buffer(subsets(len(shapes)))
 
@@ -73,6 +55,20 @@ class MoPoEModel(GaussianVAE):
 
     def posterior(self, q: Gaussian, mask: Tensor) -> Gaussian:
         return product_with_prior(q, mask, self.prior_joins(mask))
+
+
+@estimator
+class MoPoE(VAEEstimator):
+    """Multimodal VAE: products of all subsets of the observed views."""
+
+    dropout: float | None = None
+    balance: float | None = None
+    cooldown: int = 250
+    prior_expert: str = choice(PRIORS, "Products with the prior; published: of the complete set.")
+
+    paper = "Sutter et al., ICLR 2021"
+    absent = "subsets with them left out"
+    model_class = MoPoEModel
 
 
 def all_products(q: Gaussian, prior: Tensor) -> Gaussian:

@@ -27,7 +27,7 @@ from functools import cache, partial
 import torch
 from torch import Tensor, nn
 
-from vedute.data.views import Names, Shapes, Views
+from vedute.data.views import Shapes, Views
 from vedute.estimators.settings import choice, estimator, length, setting
 from vedute.methods.deep.shared import hyperparameters
 from vedute.methods.deep.shared.regularization import hide_some
@@ -40,28 +40,6 @@ from vedute.training.model import Stage, Terms
 SUBSETS = ("none", "unimodal", "unimodal+k")
 PRIORS = ("always", "several", "never")
 WARMUP_STAGES = 20  # values of beta during the warm-up
-
-
-@estimator
-class MVAE(VAEEstimator):
-    """Multimodal VAE: the product of experts of the observed views."""
-
-    dropout: float | None = None
-    balance: float | None = None
-    cooldown: int = 250
-    subsample: str = choice(SUBSETS, "Which subsets are trained as well; published: `unimodal+k`.")
-    subsets: int = setting(1, "Random subsets, the k of `unimodal+k`.", at_least=0)
-    prior_expert: str = choice(PRIORS, "Whether the prior is an expert; published: always.")
-    warmup: int = length(0, "Time over which beta grows from 0.")
-    view_dropout: float = hyperparameters.view_dropout(0.3)
-
-    paper = "Wu & Goodman, NeurIPS 2018"
-    absent = "left out of the product"
-
-    def build(
-        self, shapes: Shapes, likelihoods: Likelihoods, names: Names, length: int
-    ) -> MVAEModel:
-        return MVAEModel(shapes, likelihoods, self, length)
 
 
 class MVAEModel(GaussianVAE):
@@ -120,6 +98,24 @@ class MVAEModel(GaussianVAE):
         """q(z | x_S): experts (B, ..., L, D), members of S (B, ..., L) -> (B, ..., D)."""
         least = {"always": 0, "several": 2, "never": len(self.decoders) + 1}[self.hp.prior_expert]
         return product_with_prior(q, mask, mask.sum(-1) >= least)
+
+
+@estimator
+class MVAE(VAEEstimator):
+    """Multimodal VAE: the product of experts of the observed views."""
+
+    dropout: float | None = None
+    balance: float | None = None
+    cooldown: int = 250
+    subsample: str = choice(SUBSETS, "Which subsets are trained as well; published: `unimodal+k`.")
+    subsets: int = setting(1, "Random subsets, the k of `unimodal+k`.", at_least=0)
+    prior_expert: str = choice(PRIORS, "Whether the prior is an expert; published: always.")
+    warmup: int = length(0, "Time over which beta grows from 0.")
+    view_dropout: float = hyperparameters.view_dropout(0.3)
+
+    paper = "Wu & Goodman, NeurIPS 2018"
+    absent = "left out of the product"
+    model_class = MVAEModel
 
 
 def random_subsets(mask: Tensor, k: int) -> Tensor:

@@ -18,35 +18,14 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from vedute.data.views import Names, Shapes, Views
+from vedute.data.views import Views
 from vedute.estimators.settings import choice, estimator, setting
 from vedute.methods.deep.shared import hyperparameters
 from vedute.methods.deep.shared.regularization import hide_some
 from vedute.methods.deep.shared.vae import GaussianVAE, VAEEstimator
 from vedute.nn import gaussian
 from vedute.nn.gaussian import Gaussian, kl, product, standard_like
-from vedute.nn.likelihoods import Likelihoods
 from vedute.training.model import Terms
-
-
-@estimator
-class MVTCAE(VAEEstimator):
-    """Multimodal VAE whose views learn to agree with their product."""
-
-    dropout: float | None = None
-    balance: float | None = None
-    cooldown: int = 250
-    alpha: float = setting(5 / 6, "Weight of agreement with the product.", at_least=0, at_most=1)
-    normaliser: str = choice(("views", "observed"), "What V counts: all views, or those observed.")
-    view_dropout: float = hyperparameters.view_dropout(0.3)
-
-    paper = "Hwang et al., NeurIPS 2021"
-    absent = "left out of the product"
-
-    def build(
-        self, shapes: Shapes, likelihoods: Likelihoods, names: Names, length: int
-    ) -> MVTCAEModel:
-        return MVTCAEModel(shapes, likelihoods, self, length)
 
 
 class MVTCAEModel(GaussianVAE):
@@ -67,3 +46,19 @@ class MVTCAEModel(GaussianVAE):
 
     def posterior(self, q: Gaussian, mask: Tensor) -> Gaussian:
         return product(q, 1, mask.unsqueeze(-1))
+
+
+@estimator
+class MVTCAE(VAEEstimator):
+    """Multimodal VAE whose views learn to agree with their product."""
+
+    dropout: float | None = None
+    balance: float | None = None
+    cooldown: int = 250
+    alpha: float = setting(5 / 6, "Weight of agreement with the product.", at_least=0, at_most=1)
+    normaliser: str = choice(("views", "observed"), "What V counts: all views, or those observed.")
+    view_dropout: float = hyperparameters.view_dropout(0.3)
+
+    paper = "Hwang et al., NeurIPS 2021"
+    absent = "left out of the product"
+    model_class = MVTCAEModel

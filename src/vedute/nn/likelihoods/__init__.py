@@ -244,5 +244,5 @@ def _others() -> dict[str, type[Likelihood]]:
 def named(value: str | Sequence[str] | Mapping[str, str], names: Names) -> list[Likelihood | None]:
     """Return the likelihood of each view from the setting of a user: one name for all, one per
     view, or a dict by view; None where the kind of the view decides."""
-    words = per_view("likelihood", value, names, tuple(LIKELIHOODS))
+    words = per_view("likelihood", value, names, LIKELIHOODS)
     return [None if word == AUTO_WORD else LIKELIHOODS[word] for word in words]

@@ -17,9 +17,8 @@ from torch import Tensor, nn
 
 from vedute.data.views import Shapes, Views
 from vedute.estimators import clustering
-from vedute.estimators.neural import NeuralEstimator
 from vedute.estimators.settings import estimator, length
-from vedute.methods.deep.shared import hyperparameters
+from vedute.methods.deep.shared import DeepEstimator, hyperparameters
 from vedute.nn import noise
 from vedute.nn.coders import Decoder, Encoder, encode
 from vedute.nn.gaussian import Gaussian
@@ -31,7 +30,7 @@ ENCODED_ROWS = 8192  # rows per batch of encoding
 
 
 @estimator
-class AutoencoderEstimator(NeuralEstimator):
+class AutoencoderEstimator(DeepEstimator):
     """The settings of methods that pretrain autoencoders."""
 
     scaling: str = "minmax"

@@ -1,7 +1,5 @@
 """Settings of many methods, with different defaults."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -11,8 +11,6 @@ The second s is a hook on the tensor that is decoded and evaluated. On a copy th
 depend on, as in released code, the hook never fires, and the gradient is a different one.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 

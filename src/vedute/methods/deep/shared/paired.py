@@ -29,7 +29,7 @@ from vedute.data.rows import by_row
 from vedute.data.views import Shapes, Views
 from vedute.estimators.neural import NeuralEstimator
 from vedute.estimators.settings import choice, estimator, setting
-from vedute.methods.deep.shared import hyperparameters
+from vedute.methods.deep.shared import DeepEstimator, hyperparameters
 from vedute.nn.likelihoods import Likelihoods
 from vedute.nn.losses import cca_corr, view_errors, whitened
 from vedute.training.model import Generative, Model, Stage, Terms
@@ -42,7 +42,7 @@ ENCODED_ROWS = 8192  # rows per batch of encoding
 
 
 @estimator
-class PairedEstimator(NeuralEstimator):
+class PairedEstimator(DeepEstimator):
     """Methods for two views that learn from the samples with both."""
 
     batch_size: int = setting(
@@ -166,8 +166,11 @@ class DeepCCA(Model):
 
     hp: Any  # an estimator with these settings
 
-    def __init__(self, shapes: Shapes, hp: DeepCCAEstimator, length: int) -> None:
+    def __init__(
+        self, shapes: Shapes, likelihoods: Likelihoods, hp: DeepCCAEstimator, length: int
+    ) -> None:
         super().__init__()
+        refuse_tokens(hp, likelihoods)
         self.hp, self.length = hp, length
         self.encoders = nn.ModuleList(network(prod(s), *hp.hidden, hp.latent_dim) for s in shapes)
         self.linear = LinearCCA(hp.latent_dim)

@@ -8,8 +8,6 @@ cooldown       the last part of the training, at most a quarter: without dropout
 view_dropout   share of views hidden in a step, which are predicted from the others
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Iterator
 from functools import partial

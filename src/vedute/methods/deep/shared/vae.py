@@ -9,10 +9,8 @@ or dim_v (False), a plain sum. Divergences are summed over latent dimensions, al
 the batch.
 
 MVP's regularization (see `regularization`) is on by default where it lowers the error of hidden
-views: MVAE, MoPoE, MVTCAE (docs/defaults.md). Only MVAE and MVTCAE have `view_dropout`, since their
-joint posterior depends on every view that is decoded from it. MoPoE, mmJSD, mmVAE and MMVAE+ decode
-all observed views from a subset or a single view in every step, and so learn to predict other views
-anyway.
+views: MVAE, MoPoE, MVTCAE. Only MVAE and MVTCAE have `view_dropout`: the others decode all observed
+views from a subset or a single view in every step, and so learn to predict other views anyway.
 """
 
 from __future__ import annotations
@@ -25,9 +23,8 @@ import torch
 from torch import Tensor, nn
 
 from vedute.data.views import Shapes, Views
-from vedute.estimators.neural import NeuralEstimator
 from vedute.estimators.settings import choice, estimator, setting
-from vedute.methods.deep.shared import hyperparameters
+from vedute.methods.deep.shared import DeepEstimator, hyperparameters
 from vedute.methods.deep.shared.regularization import Regularized, by_rows
 from vedute.nn import gaussian, noise
 from vedute.nn.coders import Decoder, Encoder, decode, encode
@@ -38,7 +35,7 @@ from vedute.training.model import Stage
 
 
 @estimator
-class VAEEstimator(NeuralEstimator):
+class VAEEstimator(DeepEstimator):
     """The settings that all multimodal VAEs have."""
 
     latent_dim: int = hyperparameters.latent_dim(32)
@@ -63,10 +60,8 @@ class VAEEstimator(NeuralEstimator):
 
 
 class VAE(Regularized):
-    """Networks and weighted errors of a multimodal VAE.
-
-    encoder_dim: latent dimensions per encoder, if other encoders provide the rest; None: all
-    """
+    """Networks and weighted errors of a multimodal VAE. encoder_dim: latent dimensions per encoder,
+    if other encoders provide the rest; None: all."""
 
     def __init__(
         self,
@@ -91,10 +86,8 @@ class VAE(Regularized):
         yield self.hp.stage(self.loss, length, watch=True)
 
     def errors(self, batch: Views, z: Tensor) -> Tensor:
-        """-log p(x_v | z_v) up to a constant, times the share of v; zero if v is missing.
-
-        z (S, B, L, D), or (S, B, 1, D) where all views are decoded from one code -> (S, B, L)
-        """
+        """-log p(x_v | z_v) up to a constant, times the share of v; zero if v is missing. z
+        (S, B, L, D), or (S, B, 1, D) where all views are decoded from one code -> (S, B, L)."""
         z = z.expand(-1, -1, len(self.decoders), -1)
         errors = code_errors(self.likelihoods, self.decoders, z, batch, mean=False)
         return torch.where(batch.mask, self.share * self.weights * errors, 0.0)
@@ -155,10 +148,8 @@ def with_prior(q: Gaussian) -> Gaussian:
 
 
 def product_with_prior(q: Gaussian, members: Tensor, prior: Tensor) -> Gaussian:
-    """The product of the experts in a set, including N(0, 1) where `prior` is True.
-
-    q (B, ..., L, D), members (B, ..., L) and prior (B, ...) bool -> (B, ..., D)
-    """
+    """The product of the experts in a set, including N(0, 1) where `prior` is True: q
+    (B, ..., L, D), members (B, ..., L) and prior (B, ...) bool -> (B, ..., D)."""
     chosen = torch.cat([members, prior.unsqueeze(-1)], dim=-1)
     return product(with_prior(q), -2, chosen.unsqueeze(-1))
 
