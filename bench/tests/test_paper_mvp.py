@@ -231,8 +231,8 @@ def test_permutations_are_uniform_on_the_observed_and_leave_the_missing(seen):
 @pytest.mark.parametrize("kind", ["linear", "identity"])
 def test_other_maps_start_as_the_identity(kind):
     model = PaperMVP(**SMALL, maps=kind).build([(2,), (3,)], [NORMAL] * 2, "ab", 9)
-    q = Gaussian(*torch.randn(2, 5, 2, 3))
-    for predicted, own in zip(model.maps(q), q, strict=True):
+    q, sources = Gaussian(*torch.randn(2, 5, 2, 3)), Sources.of(torch.ones(5, 2).bool(), whole=True)
+    for predicted, own in zip(model.maps(q, sources), q, strict=True):
         torch.testing.assert_close(predicted, own.flatten(0, 1).unsqueeze(1).expand_as(predicted))
     assert [*model.maps.parameters()] == [] or kind == "linear"
 

@@ -81,20 +81,20 @@ def test_what_is_missing_or_constant_does_not_count():
 
 def test_the_better_expert_weighs_more_and_noise_nothing():
     found, truth, _ = moments(1, m=400)
-    w = blend.fitted_weights([found]).views[0]
+    w = blend.fitted_weights([found])[0][0]
     assert w[0] > w[1] > w[2] >= 0
     noise = np.random.default_rng(2).normal(size=(1, *truth.shape))
     there, seen = np.ones_like(truth, bool), np.ones(len(truth), int)
     only = Moments.of(truth, noise, there, np.zeros(4), np.ones(4), seen)
-    assert blend.fitted_weights([only]).views[0, 0] < 0.1
+    assert blend.fitted_weights([only])[0][0, 0] < 0.1
 
 
 def test_a_view_without_evidence_has_the_weights_of_all():
     found, _, _ = moments(3)
     empty = found.pick(np.zeros(0, int))
-    both = blend.fitted_weights([found, empty])
-    assert_allclose(both.views[0], both.views[1], rtol=1e-6)
-    assert_allclose(both.by_seen[1], both.views[[1, 1]])
+    weights, by_seen = blend.fitted_weights([found, empty])
+    assert_allclose(weights[0], weights[1], rtol=1e-6)
+    assert_allclose(by_seen[1], weights[[1, 1]])
 
 
 def test_weights_by_the_number_of_observed_views():
@@ -108,11 +108,11 @@ def test_weights_by_the_number_of_observed_views():
     whole = np.ones_like(truth, bool), np.zeros(4), np.ones(4)
     found = Moments.of(truth, guess, *whole, seen)
     nothing = found.pick(np.zeros(0, int))
-    w = blend.fitted_weights([found, nothing, nothing])
-    assert_allclose(w.views[0], [0.5, 0.5], atol=0.05)
-    assert w.by_seen[0, 1, 0] > 0.8 > 0.3 > w.by_seen[0, 1, 1]
-    assert w.by_seen[0, 2, 1] > 0.8 > 0.3 > w.by_seen[0, 2, 0]
-    assert_allclose(w.by_seen[0, 0], w.views[0])
+    weights, by_seen = blend.fitted_weights([found, nothing, nothing])
+    assert_allclose(weights[0], [0.5, 0.5], atol=0.05)
+    assert by_seen[0, 1, 0] > 0.8 > 0.3 > by_seen[0, 1, 1]
+    assert by_seen[0, 2, 1] > 0.8 > 0.3 > by_seen[0, 2, 0]
+    assert_allclose(by_seen[0, 0], weights[0])
 
 
 def test_cross_fitted_weights_do_not_depend_on_their_own_instance():

@@ -24,7 +24,6 @@ from vedute.nn.correspondences import Correspondences, StackedLinear
 from vedute.nn.gaussian import Gaussian, kl, product, standard_like, symmetric_kl
 from vedute.nn.likelihoods import Likelihoods
 from vedute.nn.sources import Sources
-from vedute.training.model import Terms
 
 OBJECTIVES = ("eq3", "eq1", "eq2", "joint")
 PRIORS = ("cyclic", "random", "diagonal", "fusion", "standard", "all_pairs", "joint")
@@ -78,6 +77,10 @@ class PaperMVP(MVP):
         changed = {name: value for name, value in values.items() if value is not None}
         return replace(super().switches(shapes), **changed)
 
+    @property
+    def correspondences(self) -> type[Correspondences]:
+        return {"mlp": Correspondences, "linear": LinearMaps, "identity": Identities}[self.maps]
+
     def build(
         self, shapes: Shapes, likelihoods: Likelihoods, names: Names, length: int
     ) -> PaperModel:
@@ -90,10 +93,16 @@ def find(method: str) -> type[Estimator]:
 
 
 class PaperModel(MVPModel):
-    def _correspondences(self, n_views: int, dim: int) -> Correspondences:
-        kinds = {"mlp": Correspondences, "linear": LinearMaps, "identity": Identities}
-        hidden, skip = self.hp.map_hidden, self.variant.linear_paths
-        return kinds[self.hp.maps](n_views, dim, hidden, skip)
+    def __init__(
+        self, shapes: Shapes, likelihoods: Likelihoods, estimator: MVP, names: Names, length: int
+    ) -> None:
+        super().__init__(shapes, likelihoods, estimator, names, length)
+        hp, objective = self.hp, self.variant.objective
+        self.divisor = len(shapes) if hp.per_view else 1
+        if hp.beta_consensus is not None:
+            self.beta_consensus = hp.beta_consensus
+        fixed = {"none": (0,), "random": (1,)}.get(hp.permutation)
+        self.decoded = {True: fixed or TABLES["eq2"], False: fixed or TABLES[objective]}
 
     def _permuted(self, z: Gaussian, sources: Sources) -> Gaussian:
         return self._exchanged(z, sources, self.hp.permutation)
@@ -105,10 +114,6 @@ class PaperModel(MVPModel):
             return z
         sigma = random_permutations(sources.mask, sources.mask.shape[1])
         return z.map(lambda t: sources.permuted(t, sigma))
-
-    def _decoded(self, original: Pair, permuted: Pair, warm: bool) -> list[Pair]:
-        tables = {"none": [original], "random": [permuted]}
-        return tables.get(self.hp.permutation, self._compared(original, permuted, warm))
 
     def _compared(self, original: Pair, permuted: Pair, warm: bool) -> list[Pair]:
         """Tables that enter the objective."""
@@ -131,15 +136,6 @@ class PaperModel(MVPModel):
             terms = [fixed_prior(prior, sources, table, z0) for table in tables]
         views, consensus = zip(*terms, strict=True)
         return torch.stack(views).mean(0), torch.stack(consensus).mean(0)
-
-    def _agreement(self, views: Tensor, consensus: Tensor, seen: Tensor) -> Terms:
-        beta, weight = self.hp.beta, self.hp.beta_consensus
-        weight = beta / 2 if weight is None else weight
-        L = seen.shape[1] if self.hp.per_view else 1
-        return {
-            "kl_views": beta * (seen * views / L).sum(1).mean(),
-            "kl_consensus": weight * (seen * consensus).sum(1).mean(),
-        }
 
     def decode(self, batch: Views, draws: int = 0) -> list[Tensor]:
         if self.hp.observed == "own":

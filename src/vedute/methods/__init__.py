@@ -43,12 +43,12 @@ __getattr__ = plugins.submodules(__name__)
 
 def homes() -> dict[str, str]:
     """The modules of this package's methods, by name."""
-    return {
-        module.name: ".".join((__name__, *filter(None, [room]), module.name))
-        for room in ROOMS
-        for module in iter_modules([str(Path(folder, room)) for folder in __path__])
-        if not (module.ispkg or module.name.startswith("_") or module.name == PAIR)
-    }
+    modules = {}
+    for room in ROOMS:
+        for module in iter_modules([str(Path(folder, room)) for folder in __path__]):
+            if not (module.ispkg or module.name.startswith("_") or module.name == PAIR):
+                modules[module.name] = ".".join(filter(None, (__name__, room, module.name)))
+    return modules
 
 
 def of_this_package() -> list[str]:
@@ -63,12 +63,10 @@ def available() -> list[str]:
 
 def find(name: str) -> type[Estimator]:
     """Return the estimator class defined in <name>.py or registered as an entry point."""
-    if name in homes():
-        module = import_module(homes()[name])
-        mine = getmembers(module, lambda c: isclass(c) and c.__module__ == module.__name__)
-        cls: type[Estimator]
-        (cls,) = (c for _, c in mine if issubclass(c, Estimator))
-        return cls
+    if home := homes().get(name):
+        for _, cls in getmembers(import_module(home), isclass):
+            if cls.__module__ == home and issubclass(cls, Estimator):
+                return cls
     if name in plugins.registered(GROUP):
         return imported(plugins.registered(GROUP)[name])
     close = get_close_matches(name, available(), 1)

@@ -119,7 +119,7 @@ class BestPair(Estimator):
 
     def restore(self, learned: dict[str, Any]) -> Self:
         super().restore({k: v for k, v in learned.items() if k != "best_"})
-        self.best_ = self._inside(self.chosen()).restore(learned["best_"])
+        self.best_ = self.inside(self.chosen()).restore(learned["best_"])
         return self
 
     def chosen(self) -> Pair:
@@ -163,10 +163,9 @@ class BestPair(Estimator):
         first = context.number == 1
         pairs = self._candidates(data) if first else [self.chosen()]
         self.scores_: dict[str, float] = {} if first else self.scores_
-        best = -np.inf, -np.inf
-        one, bound = len(pairs) == 1, bool(context.callbacks or context.checkpoint)
+        best, one = (-np.inf, -np.inf), len(pairs) == 1
         shared = self, data, held, context, one
-        # callbacks and checkpoints belong to this process
+        bound = bool(context.callbacks or context.checkpoint)  # to this process
         outcomes = backends.outcomes(_fitted, shared, pairs, here=one or bound)
         for pair, outcome in zip(pairs, outcomes, strict=True):
             if isinstance(outcome, BrokenExecutor):
@@ -187,14 +186,12 @@ class BestPair(Estimator):
     def _candidates(self, data: Views) -> list[Pair]:
         """Pairs of views that enough samples have, at least one of the two and both."""
         wanted = data.names if self.pair is None else self.pair
-        candidates = combinations(sorted(data.names.index(k) for k in wanted), 2)
-        counts = {pair: data.mask[:, list(pair)].sum(1) for pair in candidates}
         fewest = self.n_clusters if isinstance(self.n_clusters, int) else 1
-        eligible = [
-            pair
-            for pair, count in counts.items()
-            if (count == 2).sum() >= MIN_COMMON_ROWS and (count > 0).sum() >= fewest
-        ]
+        eligible = []
+        for pair in combinations(sorted(map(data.names.index, wanted)), 2):
+            count = data.mask[:, list(pair)].sum(1)
+            if (count == 2).sum() >= MIN_COMMON_ROWS and (count > 0).sum() >= fewest:
+                eligible.append(pair)
         if not eligible:
             raise ValueError(
                 f"no two views are observed together in {MIN_COMMON_ROWS} or more samples; "
@@ -208,36 +205,18 @@ class BestPair(Estimator):
     def trained(self) -> Estimator:
         return self.method
 
-    def leading(self) -> Estimator:
-        return self.method
+    leading = trained  # its settings decide the length of training, too
 
     def forget_checkpoint(self) -> None:
         self.method.forget_checkpoint()
 
-    def _inside(self, pair: Pair) -> Estimator:
+    def inside(self, pair: Pair) -> Estimator:
         """The unfitted method with the settings and units of BestPair, for two views."""
         overrides = {k: getattr(self, k) for k in ("n_clusters", "random_state", "verbose")}
         overrides |= {} if self.scaling == "auto" else {"scaling": self.scaling}
         model = _with(self.method, overrides)
-        model.views_ = [self.views_[v] for v in pair]
+        model.views_, model.seed_ = [self.views_[v] for v in pair], self.seed_
         model.n_features_in_ = sum(s.mean.size for s in model.scalers)
-        model.seed_ = self.seed_
-        return model
-
-    def fitted_on(
-        self, pair: Pair, data: Views, held: HoldOut | None, context: FitContext
-    ) -> Estimator:
-        """Fit the method on a pair."""
-        model, subset = self._inside(pair), select_pair(data, pair)[1]
-        # a pair may be fitted for comparison, and once more
-        inner = context.child(model, f"pair-{pair[0]}-{pair[1]}-{context.number}")
-        model.learner.check(subset)
-        watched = None if held is None else hidden_in(held, pair)
-        few = watched is None or len(watched.hidden) < FEWEST_HIDDEN
-        torch.manual_seed(self.seed_)  # independent of the pairs before
-        with progress.task("+".join(subset.names)):
-            model.learn(subset, None if few else watched, inner)
-        context.interrupted |= inner.interrupted
         return model
 
     def score_of(self, model: Estimator, pair: Pair, data: Views, held: HoldOut | None) -> Score:
@@ -326,7 +305,16 @@ def _fitted(
     """Fit the method on a pair; return it, its score unless it is the only one, and the state of
     the RNG."""
     best, data, held, context, only = shared
-    model = best.fitted_on(pair, data, held, context)
+    model, subset = best.inside(pair), select_pair(data, pair)[1]
+    # a pair may be fitted for comparison, and once more
+    inner = context.child(model, f"pair-{pair[0]}-{pair[1]}-{context.number}")
+    model.learner.check(subset)
+    watched = None if held is None else hidden_in(held, pair)
+    few = watched is None or len(watched.hidden) < FEWEST_HIDDEN
+    torch.manual_seed(best.seed_)  # independent of the pairs before
+    with progress.task("+".join(subset.names)):
+        model.learn(subset, None if few else watched, inner)
+    context.interrupted |= inner.interrupted
     score = (0.0, 0.0) if only else best.score_of(model, pair, data, held)
     return model, score, torch.get_rng_state()
 

@@ -33,6 +33,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import NoneType
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar
@@ -136,9 +137,12 @@ class Blend(Estimator):
 
     def expert_params(self, name: str) -> dict[str, Any]:
         """Settings of an expert: Blend's defaults for it, overridden by the user's."""
-        parts = {str(k).partition("__"): v for k, v in (self.expert_settings or {}).items()}
-        chosen = {k: v for (expert, _, k), v in parts.items() if expert == name}
-        return EXPERT_DEFAULTS.get(name, {}) | chosen
+        params: dict[str, Any] = dict(EXPERT_DEFAULTS.get(name, {}))
+        for key, value in (self.expert_settings or {}).items():
+            expert, _, setting_name = str(key).partition("__")
+            if expert == name:
+                params[setting_name] = value
+        return params
 
     def check_settings(self) -> None:
         super().check_settings()
@@ -163,29 +167,26 @@ class Blend(Estimator):
             if problem:
                 raise ValueError(f"{key}: {problem}")
 
-    # Predictions of the experts, and their weighted average.
+    # Experts.
 
     @property
     def learner(self) -> BlendLearner:
         """How it is fitted, and how data reach it."""
         return BlendLearner(self)
 
-    def learn(self, data: Views, held: HoldOut | None, context: FitContext) -> None:
-        self.learner.fit_experts([*self.experts_], data, held, context)
-
     def slow(self, names: Sequence[str], n_views: int) -> dict[str, str]:
         """Experts that take many minutes with this many views, with the reason.
 
         Never all of them, and none that the user has settings for.
         """
-        asked = {str(key).partition("__")[0] for key in self.expert_settings or {}}
-        most = {name: methods.find(name).most_views for name in names if name not in asked}
-        slow = {
-            name: f"{n_views} views: with more than {limit} it takes many minutes and gigabytes; a "
-            f"setting such as {name}__steps=240 keeps it"
-            for name, limit in most.items()
-            if limit is not None and n_views > limit
-        }
+        slow, asked = {}, [str(key).partition("__")[0] for key in self.expert_settings or ()]
+        for name in names:
+            limit = methods.find(name).most_views
+            if limit is not None and n_views > limit and name not in asked:
+                slow[name] = (
+                    f"{n_views} views: with more than {limit} it takes many minutes and gigabytes; "
+                    f"a setting such as {name}__steps=240 keeps it"
+                )
         return slow if len(slow) < len(names) else {}
 
     def expert(self, name: str) -> Estimator:
@@ -208,36 +209,96 @@ class Blend(Estimator):
         """
         model, first = copy(self.experts_[name]), self.experts_.get(self.experts[0])
         if isinstance(model, WarmStart) and name != self.experts[0]:
-            words = any(v.likelihood.text for v in self.views_)
+            words = any(view.likelihood.text for view in self.views_)
             model.warm_start = None if words else first
         return model
 
-    @property
-    def first(self) -> Estimator:
-        """The expert that provides representation, clusters and draws."""
-        return next(iter(self.experts_.values()))
-
-    def predicted(
+    def learn(
         self,
         data: Views,
-        decoded: Callable[[str, Views], list[Array] | None],
-        rows: Sequence[Any] | None = None,
+        held: HoldOut | None,
+        context: FitContext,
+        names: Sequence[str] | None = None,
+    ) -> None:
+        """Fit experts, by default all; on large data, those without a warm start in other
+        processes."""
+        names = [*self.experts_] if names is None else names
+        here, inner, apart = {*names}, {}, {}
+        if pays(data):  # all but the first, and those that start from it, may be fitted elsewhere
+            here = {next(iter(self.experts_))}
+        for name in names:
+            model = self.link_warm_start(name)
+            inner[name] = child = context.child(model, name, context.number)
+            if not (name in here or getattr(model, "warm_start", None) or child.callbacks):
+                apart[name] = model, data, held, child
+        if apart:
+            tasks = [delayed(_fit_in_process)(*task) for task in apart.values()]
+            results = Parallel(n_jobs=len(tasks), backend="loky", return_as="generator")(tasks)
+        for name in names:
+            if name not in apart:
+                outcome = fit_expert(self.link_warm_start(name), data, held, inner[name])
+                context.interrupted |= inner[name].interrupted
+                self._keep(name, outcome, context)
+        if apart:
+            try:
+                with progress.task(
+                    ", ".join(type(expert).__name__ for expert, *_ in apart.values())
+                ):
+                    outcomes = [*results]
+            except BrokenExecutor:  # the other processes were killed
+                outcomes = [fit_expert(*task) for task in apart.values()]
+            for name, outcome in zip(apart, outcomes, strict=True):
+                self._keep(name, outcome, context)
+
+    def _keep(self, name: str, outcome: Estimator | Exception, context: FitContext) -> None:
+        """Keep a fitted expert; if a refit failed, keep its first fit and warn."""
+        if isinstance(outcome, Estimator):
+            self.experts_[name] = outcome
+        elif context.number > 1:
+            text = f"{name} could not be refitted on all views and keeps its first fit"
+            warnings.warn(f"{text} ({_reason(outcome)})", stacklevel=6)
+        else:
+            self._leave_out(name, outcome)
+
+    def _leave_out(self, name: str, error: Exception) -> None:
+        """Continue without an expert; raise the error of the only one."""
+        if len(self.experts_) == 1 and not self.left_out_:
+            raise error
+        self.left_out_[name] = _reason(error)  # `fit` warns about it at the end
+        del self.experts_[name]
+        if not self.experts_:
+            raise ValueError(f"no expert of Blend could learn: {self.reasons()}") from error
+
+    def reasons(self) -> str:
+        """Why experts were left out."""
+        return "; ".join(f"{name} ({reason})" for name, reason in self.left_out_.items())
+
+    # Predictions of the experts, and their weighted average.
+
+    def predicted(
+        self, data: Views, rows: Sequence[Any] | None = None, tested: bool = False
     ) -> list[Array]:
         """The predictions of all experts, L arrays (E, n, *shape_v).
 
-        decoded: returns the predictions of an expert by name, None if it is left out
-        rows: by view, the ones to keep
+        rows: by view, the ones to keep; tested: leave out experts whose predictions fail
         """
         stacks = [Stack(len(self.experts_)) for _ in self.views_]
-        for name in [*self.experts_]:
-            values = decoded(name, data)
-            for v, value in enumerate(values or ()):
+        for name, expert in [*self.experts_.items()]:
+            decode = partial(expert.learner.imputer().decoded, data)
+            values = attempted(partial(self._tested, expert, decode)) if tested else decode()
+            if isinstance(values, Exception):
+                self._leave_out(name, values)
+                continue
+            for v, value in enumerate(values):
                 stacks[v].add(value if rows is None else value[:, rows[v]])
-        return [s.array[: len(self.experts_)] for s in stacks]
+        return [stack.array[: len(self.experts_)] for stack in stacks]
 
-    def decoded(self, name: str, data: Views) -> list[Array]:
-        """The predictions of an expert."""
-        return self.experts_[name].learner.imputer().decoded(data)
+    def _tested(self, expert: Estimator, decode: Callable[[], list[Array]]) -> list[Array]:
+        """The predictions of an expert that are finite; raise if it starts from one left out."""
+        start = getattr(expert, "warm_start", None)
+        if start is not None and start is not self.experts_.get(self.experts[0]):
+            raise RuntimeError(f"it starts from {self.experts[0]}")
+        return finite(decode())
 
     def mixed(self, v: int, predicted: Array, weights: Array) -> Array:
         """The weighted predictions of view v: predicted (E, n, *shape), weights (n, E) ->
@@ -259,7 +320,8 @@ class Blend(Estimator):
         """Draws of the first expert, shifted to have the weighted means (1, n, *shape_v), in the
         range of the likelihood; probabilities sum to one."""
         if draws:
-            drawn, centers = self.first.decode(data, draws), self.first.decode(data)
+            first = self.parts()[0]
+            drawn, centers = first.decode(data, draws), first.decode(data)
             means = [m + (d - c) for m, d, c in zip(means, drawn, centers, strict=True)]
         clipped = []
         for values, view in zip(means, self.views_, strict=True):
@@ -274,8 +336,9 @@ class Blend(Estimator):
     def decode(self, data: Views, draws: int = 0) -> list[Array]:
         """The weighted predictions, with separate weights for holes."""
         means = []
-        for v, predicted in enumerate(self.predicted(data, self.decoded)):
-            mean, holes = self.mixed(v, predicted, self.weights_for(v, data)), data.holes[v]
+        for v, predicted in enumerate(self.predicted(data)):
+            others = data.mask.sum(1) - data.mask[:, v].long()
+            mean, holes = self.mixed(v, predicted, self.by_seen_[v][others.numpy()]), data.holes[v]
             hole_weights = self.hole_weights_.get(self.views_[v].name)
             if holes is not None and hole_weights is not None:
                 weights = np.tile([*hole_weights.values()], (len(data), 1))
@@ -283,20 +346,15 @@ class Blend(Estimator):
             means.append(mean[None])
         return self.around(means, data, draws)
 
-    def weights_for(self, v: int, data: Views) -> Array:
-        """The weights of the experts for view v in each row, (n, E)."""
-        others = data.mask.sum(1) - data.mask[:, v].long()
-        return np.asarray(self.by_seen_[v][others.numpy()])
-
     def embed(self, data: Views) -> Array:
-        return self.first.embed(data)
+        return self.parts()[0].embed(data)
 
     def embed_std(self, data: Views) -> Array:
-        return self.first.embed_std(data)
+        return self.parts()[0].embed_std(data)
 
     def generate(self, n: int, random_state: Any = None) -> dict[str, Any]:
         """Draw n new samples from the first expert."""
-        return self.first.generate(n, random_state)
+        return self.parts()[0].generate(n, random_state)
 
     # Saving.
 
@@ -335,93 +393,45 @@ class BlendLearner(Learner):
         few = hidden is None or int(hidden.sum()) < FEWEST_HIDDEN
         visible = data if hidden is None else data.hide(hidden)
         training = self.without_entries(visible)
-        images = any(len(shape) > 1 for shape in data.shapes)  # the others see pixels only
+        images = max(map(len, data.shapes)) > 1  # the others see pixels only
         used = model.experts[:1] if images else model.experts
         model.left_out_ = model.slow(used, len(data.x))
-        model.experts_ = {k: model.expert(k) for k in used if k not in model.left_out_}
-        model.hole_weights_ = {}
-        for expert in model.experts_.values():
-            expert.learner.check(training)
+        model.experts_, model.hole_weights_, model.settings_ = {}, {}, {}
+        for name in used:
+            if name not in model.left_out_:
+                model.experts_[name] = expert = model.expert(name)
+                expert.learner.check(training)
         model.learn(training, None if few else held, context)
         self.calibrate(data, held, context)
         if training is not visible:
             self.calibrate_holes(HiddenEntries.of(training, visible, context.groups))
-        for expert in model.experts_.values():
+        refitted = []
+        for name, expert in model.experts_.items():
             expert.views_ = model.views_
-        refitted = [k for k, m in model.experts_.items() if few or m.learns_again(len(data))]
+            if few or expert.learns_again(len(data)):
+                refitted.append(name)
         model.learned_again_ = bool(refitted) and training is not data and not context.interrupted
         if model.learned_again_:
-            self.fit_experts(refitted, data, None, replace(context, number=2))
-        model.history_ = getattr(model.first, "history_", [])
-        model.settings_ = {
-            f"{name}__{k}": v
-            for name, expert in model.experts_.items()
-            for k, v in getattr(expert, "settings_", {}).items()
-        }
+            model.learn(data, None, replace(context, number=2), refitted)
+        model.history_ = getattr(model.parts()[0], "history_", [])
+        for name, expert in model.experts_.items():
+            for key, value in getattr(expert, "settings_", {}).items():
+                model.settings_[f"{name}__{key}"] = value
         if model.left_out_:
-            warnings.warn(f"Blend goes on without {self._left_out()}", stacklevel=4)
-
-    def fit_experts(
-        self, names: list[str], data: Views, held: HoldOut | None, context: FitContext
-    ) -> None:
-        """Fit experts; on large data, those without a warm start in other processes."""
-        model, refit = self.model, context.number > 1
-        models = {k: model.link_warm_start(k) for k in names}
-        inner = {k: context.child(m, k, context.number) for k, m in models.items()}
-        # not the first, nor one that starts from it; callbacks must run in this process
-        bound = {next(iter(model.experts_))} if pays(data) else {*names}
-        bound |= {k for k, m in models.items() if getattr(m, "warm_start", None)}
-        detached = [k for k in names if k not in bound and not inner[k].callbacks]
-        tasks = [(models[k], data, held, inner[k]) for k in detached]
-        work = Parallel(n_jobs=max(1, len(tasks)), backend="loky", return_as="generator")
-        results = work(delayed(_fit_in_process)(*task) for task in tasks)
-        for name in [k for k in names if k not in detached]:
-            outcome = fit_expert(model.link_warm_start(name), data, held, inner[name])
-            context.interrupted |= inner[name].interrupted
-            self._keep(name, outcome, refit)
-        if not tasks:
-            return
-        try:
-            with progress.task(", ".join(type(expert).__name__ for expert, *_ in tasks)):
-                outcomes = list(results)
-        except BrokenExecutor:  # the other processes were killed
-            outcomes = [fit_expert(*task) for task in tasks]
-        for name, outcome in zip(detached, outcomes, strict=True):
-            self._keep(name, outcome, refit)
-
-    def _keep(self, name: str, outcome: Estimator | Exception, refit: bool) -> None:
-        """Keep a fitted expert; if a refit failed, keep its first fit and warn."""
-        if isinstance(outcome, Estimator):
-            self.model.experts_[name] = outcome
-        elif refit:
-            text = f"{name} could not be refitted on all views and keeps its first fit"
-            warnings.warn(f"{text} ({_reason(outcome)})", stacklevel=6)
-        else:
-            self._fail(name, outcome)
-
-    def _fail(self, name: str, error: Exception) -> None:
-        """Continue without an expert; raise the error of the only one."""
-        if len(self.model.experts_) == 1 and not self.model.left_out_:
-            raise error
-        self.model.left_out_[name] = _reason(error)  # `fit` warns about it at the end
-        del self.model.experts_[name]
-        if not self.model.experts_:
-            raise ValueError(f"no expert of Blend could learn: {self._left_out()}") from error
-
-    def _left_out(self) -> str:
-        return "; ".join(f"{name} ({reason})" for name, reason in self.model.left_out_.items())
+            warnings.warn(f"Blend goes on without {model.reasons()}", stacklevel=4)
 
     def calibrate(self, data: Views, held: HoldOut | None, context: FitContext) -> None:
         """Learn weights, spread and noise on the hidden views; weights are cross-fitted."""
-        model = self.model
+        model, L = self.model, len(self.model.views_)
         if held is None:  # all weight on the first
-            first = np.eye(1, len(model.experts_)).repeat(len(model.views_), 0)
-            self._set_weights(Weights(first, np.repeat(first[:, None], len(first), 1)))
+            weights = np.eye(1, len(model.experts_)).repeat(L, 0)
+            model.by_seen_ = np.repeat(weights[:, None], L, 1)
+            model.weights_ = self._by_name(range(L), weights)
             super().calibrate(data, None, context)
             return
         seen, which = held.inputs.mask.sum(1).numpy(), held.hidden.int().argmax(1).numpy()
-        weights, imputer, held = self._weighed(held, range(len(model.views_)), seen, which)
-        self._set_weights(weights)
+        (weights, model.by_seen_), imputer, held = self._weighed(held, range(L), seen, which)
+        model.weights_ = self._by_name(range(L), weights)
         self.measure(imputer, held)
 
     def calibrate_holes(self, held: HiddenEntries) -> None:
@@ -431,62 +441,46 @@ class BlendLearner(Learner):
         if not numeric:
             return
         one = np.zeros(len(held.inputs), int)  # too few entries for weights by the number of views
-        weights, imputer, held = self._weighed(held, numeric, one, one)
-        model.hole_weights_ = self._by_name(numeric, weights.views)
+        (weights, _), imputer, held = self._weighed(held, numeric, one, one)
+        model.hole_weights_ = self._by_name(numeric, weights)
         model.views_ = imputer.calibrated(held, model.shrinks)
+
+    def _by_name(self, views: Sequence[int], weights: Array) -> dict[str, dict[str, float]]:
+        """Weights (views, E) as dicts, by view and expert."""
+        named = {}
+        for v, row in zip(views, weights.tolist(), strict=True):
+            named[self.model.views_[v].name] = dict(zip(self.model.experts_, row, strict=True))
+        return named
 
     def _weighed(
         self, held: Held, subset: Sequence[int], seen: Array, which: Array
-    ) -> tuple[Weights, Imputer, Held]:
-        """The weights of a subset of views, an imputer of numbered rows with cross-fitted weights
-        for what is hidden, and `held` with such numbers. Other values are at the mean.
+    ) -> tuple[tuple[Array, Array], Imputer, Held]:
+        """The fitted weights of a subset of views, an imputer of numbered rows with cross-fitted
+        weights for what is hidden, and `held` with such numbers. Other values are at the mean.
 
         seen, which (m,): the number of observed views, and the stratum of the folds
         """
-        model, views, moments = self.model, self.model.views_, []
-        none = np.zeros(len(held.inputs), bool)
-        rows = [held.rows_of(v) if v in subset else none for v in range(len(views))]
-        decoded = self._attempted if isinstance(held, HoldOut) else model.decoded
-        predicted = model.predicted(held.inputs, decoded, rows)
+        model, moments, folds, rows = self.model, [], [], []
+        none, fold = np.zeros(len(held.inputs), bool), cross_fitting.folds(which, held.groups)
+        means = [view.scaler.mean[None] for view in model.views_]  # the last row of each
+        rows = [held.rows_of(v) if v in subset else none for v in range(len(means))]
+        predicted = model.predicted(held.inputs, rows, tested=isinstance(held, HoldOut))
         for v in subset:
-            truth, scaler = held.truth_of(v), views[v].scaler
+            truth, scaler = held.truth_of(v), model.views_[v].scaler
             about = truth.seen(0).numpy(), scaler.mean, scaler.unit, seen[rows[v]]
             moments.append(Moments.of(truth.x[0].numpy(), predicted[v], *about))
-        fold = cross_fitting.folds(which, held.groups)
-        crossed = cross_fitted(moments, [fold[rows[v]] for v in subset])
-        means = [view.scaler.mean[None] for view in views]  # the last row of each
-        for v, weights in zip(subset, crossed, strict=True):
+            folds.append(fold[rows[v]])
+        for v, weights in zip(subset, cross_fitted(moments, folds), strict=True):
             means[v] = np.concatenate([model.mixed(v, predicted[v], weights), means[v]])
         places = [np.where(hidden, np.cumsum(hidden) - 1, -1) for hidden in rows]
 
         def decode(batch: Views, draws: int) -> list[Array]:
-            at = [place[batch.index.numpy()] for place in places]
-            return model.around([m[i][None] for m, i in zip(means, at, strict=True)], batch, draws)
+            index, at = batch.index.numpy(), zip(means, places, strict=True)
+            return model.around([mean[place[index]][None] for mean, place in at], batch, draws)
 
         numbered = replace(held.inputs, index=torch.arange(len(held.inputs)))
         imputer = replace(self.imputer(), decode=decode)
         return fitted_weights(moments), imputer, replace(held, inputs=numbered)
-
-    def _set_weights(self, weights: Weights) -> None:
-        self.model.by_seen_ = weights.by_seen
-        self.model.weights_ = self._by_name(range(len(weights.views)), weights.views)
-
-    def _by_name(self, views: Sequence[int], weights: Array) -> dict[str, dict[str, float]]:
-        """Weights (views, E) as dicts, by view and expert."""
-        rows, experts = zip(views, weights.tolist(), strict=True), [*self.model.experts_]
-        return {self.model.views_[v].name: dict(zip(experts, w, strict=True)) for v, w in rows}
-
-    def _attempted(self, name: str, data: Views) -> list[Array] | None:
-        """The predictions of an expert; if it fails, leave it out and return None."""
-        model, first = self.model, self.model.experts_.get(self.model.experts[0])
-        start = getattr(model.experts_[name], "warm_start", None)
-        outcome: list[Array] | Exception = RuntimeError(f"it starts from {model.experts[0]}")
-        if start is None or start is first:
-            outcome = attempted(lambda: finite(model.decoded(name, data)))
-        if not isinstance(outcome, Exception):
-            return outcome
-        self._fail(name, outcome)
-        return None
 
 
 def _reason(error: Exception) -> str:
@@ -502,7 +496,7 @@ def pays(data: Views) -> bool:
 
     Never with a single thread: this process is then one of many, or was limited to one core.
     """
-    numbers = len(data) * sum(math.prod(shape) for shape in data.shapes)
+    numbers = len(data) * sum(map(math.prod, data.shapes))
     return torch.get_num_threads() > 1 and numbers >= LARGE_DATA
 
 
@@ -523,8 +517,9 @@ def fit_expert(
 
 def finite(values: list[Array]) -> list[Array]:
     """Refuse values that are not finite."""
-    if not all(np.isfinite(part).all() for part in values):
-        raise FloatingPointError("it imputes values that are not finite")
+    for part in values:
+        if not np.isfinite(part).all():
+            raise FloatingPointError("it imputes values that are not finite")
     return values
 
 
@@ -569,26 +564,26 @@ class Moments(NamedTuple):
         return cls(np.concatenate(grams), np.concatenate(crosses), seen)
 
     def pick(self, rows: Array) -> Moments:
-        return Moments(*(a[rows] for a in self))
+        return Moments(self.gram[rows], self.cross[rows], self.seen[rows])
 
 
-class Weights(NamedTuple):
+def fitted_weights(views: Sequence[Moments]) -> tuple[Array, Array]:
     """The weights per view, (L, E), and per view and number of other observed views, (L, L, E)."""
-
-    views: Array
-    by_seen: Array
-
-
-def fitted_weights(views: Sequence[Moments]) -> Weights:
-    """Fit the weights of all views."""
-    gram = sum(v.gram.sum(0) for v in views)
-    common = minimum(np.asarray(gram), np.asarray(sum(v.cross.sum(0) for v in views)))
-    per_view = [_shrunk(v, v, common) for v in views]
-    by_seen = [
-        [_shrunk(v.pick(v.seen == s), v, w) for s in range(len(views))]
-        for v, w in zip(views, per_view, strict=True)
-    ]
-    return Weights(np.array(per_view), np.array(by_seen))
+    gram, cross = sum(v.gram.sum(0) for v in views), sum(v.cross.sum(0) for v in views)
+    common = minimum(np.asarray(gram), np.asarray(cross))
+    weights = np.tile(common, (len(views), 1))  # those of views without instances
+    by_seen = np.tile(common, (len(views), len(views), 1))
+    for v, view in enumerate(views):
+        if not len(view.gram):
+            continue
+        prior = PRIOR_INSTANCES * view.gram.mean(0)
+        cross = view.cross.sum(0) + prior @ common
+        by_seen[v] = weights[v] = minimum(view.gram.sum(0) + prior, cross)
+        for n in np.intersect1d(view.seen, range(len(views))):
+            at = view.seen == n
+            cross = view.cross[at].sum(0) + prior @ weights[v]
+            by_seen[v, n] = minimum(view.gram[at].sum(0) + prior, cross)
+    return weights, by_seen
 
 
 def cross_fitted(views: Sequence[Moments], folds: Sequence[Array]) -> list[Array]:
@@ -598,18 +593,11 @@ def cross_fitted(views: Sequence[Moments], folds: Sequence[Array]) -> list[Array
     """
     results = [np.zeros(v.cross.shape) for v in views]
     for k in np.unique(np.concatenate(folds)):
-        rest = fitted_weights([v.pick(fold != k) for v, fold in zip(views, folds, strict=True)])
-        for v, (result, fold) in enumerate(zip(results, folds, strict=True)):
-            result[fold == k] = rest.by_seen[v, views[v].seen[fold == k]]
+        rest = [view.pick(fold != k) for view, fold in zip(views, folds, strict=True)]
+        by_seen = fitted_weights(rest)[1]
+        for v, fold in enumerate(folds):
+            results[v][fold == k] = by_seen[v, views[v].seen[fold == k]]
     return results
-
-
-def _shrunk(part: Moments, view: Moments, prior: Array) -> Array:
-    """The weights of some instances of a view, shrunk towards `prior`."""
-    if not len(part.gram):
-        return prior
-    gram = PRIOR_INSTANCES * view.gram.mean(0)
-    return minimum(part.gram.sum(0) + gram, part.cross.sum(0) + gram @ prior)
 
 
 def minimum(gram: Array, cross: Array) -> Array:

@@ -25,6 +25,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import repeat
 from typing import Any
 
 import torch
@@ -53,11 +55,8 @@ IMAGE_PASSES, IMAGE_STEPS = 100, (500, 20_000)  # epochs; minimum and maximum of
 
 @dataclass(frozen=True)
 class Variant:
-    """The switches of a model, and the values of settings left at None.
-
-    Saved models store the name of their variant, so a variant never changes: other defaults get a
-    new one.
-    """
+    """The switches of a model, and the values of settings left at None. Saved models store the name
+    of their variant, so a variant never changes: other defaults get a new one."""
 
     name: str
     output: str  # last layer of decoders: linear or tanh
@@ -100,26 +99,22 @@ VARIANTS = {variant.name: variant for variant in (TABLES, IMAGES, PAPER)}
 
 
 def by_variant(name: str, basis: Any = None, images: str = "") -> Any:
-    """Declare a setting whose default, None, stands for the variant's value.
-
-    basis: its declaration; None: that of `NeuralEstimator`.
-    """
-    basis = basis or neural.NeuralEstimator.__dataclass_fields__[name]
-    declaration = basis.metadata[KEY]
+    """Declare a setting whose default, None, stands for the variant's value; without `basis`, its
+    declaration is that of `NeuralEstimator`."""
+    declared = (basis or neural.NeuralEstimator.__dataclass_fields__[name]).metadata[KEY]
     tables, image_value, paper = (variant.defaults.get(name) for variant in VARIANTS.values())
     values = f"None: {tables}, for images {images or image_value}, in the paper {paper}."
-    meaning = f"{declaration.meaning} {values}"
-    return field(default=None, metadata={KEY: replace(declaration, meaning=meaning)})
+    meaning = f"{declared.meaning} {values}"
+    return field(default=None, metadata={KEY: replace(declared, meaning=meaning)})
 
 
 @estimator
 class MVP(neural.NeuralEstimator):
     """Multi-view permutation of VAEs; imputes with uncertainty.
 
-    The defaults are light and independent of scale: errors are averaged over a view's features, so
-    their weight against the divergences does not depend on its width; early stopping uses hidden
-    views. Images and the model of the paper have different defaults, see `variant`; the paper's
-    settings for each dataset are presets.
+    Errors are averaged over a view's features, so their weight does not depend on its width; early
+    stopping uses hidden views. Images and the model of the paper have different defaults, see
+    `variant`; the paper's settings for each dataset are presets.
     """
 
     variant: str | None = setting(
@@ -191,15 +186,20 @@ class MVP(neural.NeuralEstimator):
     paper = "Gao & Pu, ICLR 2025"
     most_views = 24  # one map per pair of views
     absent = "predicted from the observed views"
+    correspondences = Correspondences
 
     def build(
         self, shapes: Shapes, likelihoods: Likelihoods, names: Names, length: int
     ) -> MVPModel:
         return MVPModel(shapes, likelihoods, self, names, length)
 
+    def all_images(self, shapes: Shapes) -> bool:
+        """Whether all views of these shapes are images, to be encoded by convolutions."""
+        return all(map(coders.by_convolution, shapes, repeat(self.network)))
+
     def switches(self, shapes: Shapes) -> Variant:
         """Variant for views of these shapes."""
-        images = all(coders.by_convolution(shape, self.network) for shape in shapes)
+        images = self.all_images(shapes)
         name = self.variant or ("images" if images else "tables")
         return PAPER_IMAGES if images and name == "paper" else VARIANTS[name]
 
@@ -209,14 +209,15 @@ class MVP(neural.NeuralEstimator):
 
     def settled(self, shapes: Shapes, length: int, rows: int | None = None) -> MVP:
         variant = self.switches(shapes)
-        by_size = {"warmup": length // 5, "cooldown": length // 5} | regularization.by_rows(rows)
-        defaults = {**by_size, **variant.defaults, "variant": variant.name}
-        unset = {k: v for k, v in defaults.items() if getattr(self, k) is None}
+        defaults = {"variant": variant.name, "warmup": length // 5, "cooldown": length // 5}
+        unset = {}
+        for name, value in {**defaults, **regularization.by_rows(rows), **variant.defaults}.items():
+            if getattr(self, name) is None:
+                unset[name] = value
         return super().settled(shapes, length, rows).having(unset)
 
     def patience_for(self, shapes: Shapes, steps: int) -> int:
-        usual = self.switches(shapes).defaults.get("patience", max(steps // 4, 1))
-        return self.patience or usual
+        return self.patience or self.switches(shapes).defaults.get("patience", max(steps // 4, 1))
 
     def amounts(self, shapes: Shapes, rows: int) -> tuple[int, int]:
         steps, size = FEW_STEPS if rows < neural.FEW_ROWS else STEPS
@@ -227,8 +228,7 @@ class MVP(neural.NeuralEstimator):
         return self.steps or steps, size
 
     def refit_length(self, steps: int) -> int | None:
-        goes_on = self.again is not None and self.epochs is None
-        return min(self.again or 0, steps) if goes_on else None
+        return None if self.again is None or self.epochs is not None else min(self.again, steps)
 
     def sizes(self, names: Names) -> list[Sizes]:
         """Hidden layer sizes of each view's encoder and decoder."""
@@ -249,26 +249,24 @@ class MVPModel(regularization.Regularized):
         hp: Any = estimator.settled(shapes, length)
         hyperparameters.check_shared(hp.shared_dim, hp.latent_dim)
         super().__init__(hp, len(shapes), length)
-        self.likelihoods = likelihoods
-        self.images = all(coders.by_convolution(shape, hp.network) for shape in shapes)
-        self.variant: Variant = hp.switches(shapes)
+        self.likelihoods, self.images = likelihoods, hp.all_images(shapes)
+        self.variant = variant = hp.switches(shapes)
         L, D, k = len(shapes), hp.latent_dim, hp.shared_dim or hp.latent_dim
-        self.table_numbers = L * L * D
-        self.shared, dropout = k, hp.dropout or 0.0
+        self.table_numbers, self.shared = L * L * D, k
+        self.divisor, self.beta_consensus = L, hp.beta / 2
+        joint = variant.objective == "joint"
+        self.decoded = {True: (0,), False: (1,) if joint else (0, 1)}  # of Z0 and Z1, by `warm`
+        dropout = hp.dropout or 0.0
         self.encoders, self.decoders = nn.ModuleList(), nn.ModuleList()
         for shape, likelihood, hidden in zip(shapes, likelihoods, hp.sizes(names), strict=True):
-            output = "linear" if likelihood.logits else self.variant.output
-            paths = (output, self.variant.linear_paths, hp.network, likelihood)
-            kind = (hp.network, likelihood, self.variant.bounded)
-            self.encoders.append(coders.Encoder(shape, hidden, D, dropout, *kind))
-            self.decoders.append(coders.Decoder(k + D, hidden, shape, *paths))
-        self.maps = self._correspondences(L, D)
+            kind = hp.network, likelihood
+            output = "linear" if likelihood.logits else variant.output
+            self.encoders.append(coders.Encoder(shape, hidden, D, dropout, *kind, variant.bounded))
+            paths = output, variant.linear_paths
+            self.decoders.append(coders.Decoder(k + D, hidden, shape, *paths, *kind))
+        self.maps = hp.correspondences(L, D, hp.map_hidden, variant.linear_paths)
         self.register_buffer("posteriors", torch.zeros(0, k + L * D))
-        whitened = self.variant.evenness > 0
-        self.register_buffer("scale", torch.ones(k), persistent=whitened)
-
-    def _correspondences(self, n_views: int, dim: int) -> Correspondences:
-        return Correspondences(n_views, dim, self.hp.map_hidden, self.variant.linear_paths)
+        self.register_buffer("scale", torch.ones(k), persistent=variant.evenness > 0)
 
     def main_stages(self, length: int) -> Iterator[Stage]:
         hp, halving = self.hp, self.variant.lr_halving
@@ -302,20 +300,20 @@ class MVPModel(regularization.Regularized):
         return self.loss(batch, warm=True)
 
     def loss(self, batch: Views, warm: bool = False) -> Terms:
-        hp, full = self.hp, batch
+        hp, variant, full = self.hp, self.variant, batch
         batch = regularization.hide_some(batch, hp.view_dropout)
         sources, seen = self.sources(batch), batch.mask.float()
         z0 = self.latents(batch, sources)
         z1 = self._permuted(z0, sources)
-        original, permuted = ((self.rows(z).map(sources.spread), z) for z in (z0, z1))
-        joint = "joint" in (self.variant.objective, self.variant.prior)
-        fused = self._fused(*original, sources) if joint else None
-        views, consensus = self._divergences(sources, original, permuted, warm, fused)
-        tables = self._decoded(original, permuted, warm)
-        errors = self._errors(full, tables, original, sources, fused)
+        tables = (self.rows(z0).map(sources.spread), z0), (self.rows(z1).map(sources.spread), z1)
+        joint = "joint" in (variant.objective, variant.prior)
+        fused = self._fused(*tables[0], sources) if joint else None
+        views, consensus = self._divergences(sources, *tables, warm, fused)
+        errors = self._errors(full, tables, sources, warm, fused)
         terms = {
             "reconstruction": hp.rec_weight * (seen * errors).sum(1).mean(),
-            **self._agreement(views, consensus, seen),
+            "kl_views": hp.beta * (seen * views / self.divisor).sum(1).mean(),
+            "kl_consensus": self.beta_consensus * (seen * consensus).sum(1).mean(),
         }
         if hp.view_dropout > 0:
             unseen = full.mask & ~batch.mask
@@ -334,46 +332,42 @@ class MVPModel(regularization.Regularized):
 
     def rows(self, z: Gaussian) -> Gaussian:
         """w_i, the product over each row's first k dimensions, (P, L, D) -> (P, k)."""
-        return gaussian.product(z.map(lambda t: t[..., : self.shared]), dim=1)
+        k = self.shared
+        return gaussian.product(Gaussian(z.mean[..., :k], z.logvar[..., :k]), dim=1)
 
     def _permuted(self, z: Gaussian, sources: Sources) -> Gaussian:
         """Z1: each column's sources permuted cyclically among the observed views."""
         cycles = random_cycles(sources.mask, sources.mask.shape[1])
-        return z.map(lambda t: sources.permuted(t, cycles))
-
-    def _decoded(self, original: Pair, permuted: Pair, warm: bool) -> list[Pair]:
-        """The tables whose consensus and diagonal are decoded."""
-        if warm:
-            return [original]
-        return [permuted] if self.variant.objective == "joint" else [original, permuted]
+        return z.map(partial(sources.permuted, permutations=cycles))
 
     def _errors(
-        self, batch: Views, tables: list[Pair], original: Pair, sources: Sources, fused: Pair | None
+        self,
+        batch: Views,
+        tables: tuple[Pair, Pair],
+        sources: Sources,
+        warm: bool,
+        fused: Pair | None,
     ) -> Tensor:
-        """-log p(x_v | w_v, z_vv) up to a constant, averaged over the tables, (B, L).
+        """-log p(x_v | w_v, z_vv) up to a constant, averaged over the tables decoded, (B, L).
 
         Views that are not sources are decoded from the product over the sources. fused: that
         product if already computed; `joint` decodes all views from it.
         """
-        hidden = None
+        hidden, drawn = None, []
         if self.hp.view_dropout > 0:
-            hidden = fused or self._fused(*original, sources, batch.mask & ~sources.mask)
-        drawn = []
-        for w, z in tables:
-            diagonal = z.map(lambda t: sources.spread(sources.own(t)))
+            hidden = fused or self._fused(*tables[0], sources, batch.mask & ~sources.mask)
+        for a in self.decoded[warm]:
+            w, z = tables[a]
+            diagonal = z.map(sources.own).map(sources.spread)
             code = torch.cat([gaussian.sample(w), gaussian.sample(diagonal)], dim=-1)
             if hidden is not None:
                 inferred = codes(*map(gaussian.sample, hidden))
                 code = torch.where(sources.mask.unsqueeze(-1), code, inferred)
             drawn.append(code)
-        if self.variant.objective == "joint" and fused is not None:
+        if fused is not None and self.variant.objective == "joint":
             drawn.append(codes(*map(gaussian.sample, fused)))
-        return self._decoding_errors(self.likelihoods, torch.stack(drawn), batch)
-
-    def _decoding_errors(self, likelihoods: Likelihoods, drawn: Tensor, batch: Views) -> Tensor:
-        """Errors averaged over the first axis of the codes, (1 to 3, B, L, k + D) -> (B, L)."""
-        how = self.decoders, drawn, batch, self.hp.average
-        return self.share * losses.code_errors(likelihoods, *how).mean(0)
+        how = self.likelihoods, self.decoders, torch.stack(drawn), batch, self.hp.average
+        return self.share * losses.code_errors(*how).mean(0)
 
     def _divergences(
         self, sources: Sources, original: Pair, permuted: Pair, warm: bool, fused: Pair | None
@@ -398,14 +392,6 @@ class MVPModel(regularization.Regularized):
         views = gaussian.kl(_like(z, columns), z).sum(2) + share * to_z.sum(1, keepdim=True)
         return views, gaussian.kl(_like(w, agreed), w) + share * to_w.unsqueeze(1)
 
-    def _agreement(self, views: Tensor, consensus: Tensor, seen: Tensor) -> Terms:
-        """The weighted loss terms of both divergences, (B, L) each."""
-        beta, L = self.hp.beta, seen.shape[1]
-        return {
-            "kl_views": beta * (seen * views / L).sum(1).mean(),
-            "kl_consensus": beta / 2 * (seen * consensus).sum(1).mean(),
-        }
-
     def sharpening_loss(self, batch: Views) -> Terms:
         """Absolute errors of decoding the product over the observed views."""
         regularization.stop_dropout(self)
@@ -413,8 +399,8 @@ class MVPModel(regularization.Regularized):
             fused = self.fuse(regularization.hide_some(batch, self.hp.view_dropout))
             drawn = codes(*map(gaussian.sample, fused)).unsqueeze(0)
         absolute = [likelihood.absolute() for likelihood in self.likelihoods]
-        errors = self._decoding_errors(absolute, drawn, batch)
-        return {"sharpening": self.hp.rec_weight * (batch.mask * errors).sum(1).mean()}
+        errors = losses.code_errors(absolute, self.decoders, drawn, batch, self.hp.average)[0]
+        return {"sharpening": self.hp.rec_weight * (batch.mask * self.share * errors).sum(1).mean()}
 
     # Inference.
 
@@ -438,8 +424,9 @@ class MVPModel(regularization.Regularized):
         return gaussian.std(self.fuse(batch)[0]) * self.scale
 
     def decode(self, batch: Views, draws: int = 0) -> list[Tensor]:
-        drawn = (gaussian.draws(q, draws) for q in self.fuse(batch))
-        return coders.decode(self.decoders, codes(*drawn))
+        w, z = self.fuse(batch)
+        code = codes(gaussian.draws(w, draws), gaussian.draws(z, draws))
+        return coders.decode(self.decoders, code)
 
     def prior(self, n: int) -> list[Tensor]:
         """Decode draws of a Gaussian mixture, sized by BIC, of the training samples' (w, z)."""
@@ -460,12 +447,9 @@ def codes(consensus: Tensor, latents: Tensor) -> Tensor:
 
 
 def whitening_factors(z: Tensor, power: float) -> Tensor:
-    """Factors that whiten the columns of z (n, k), to this power: (k,).
-
-    Unbounded latents have no fixed scale: what changes many pixels, such as the position of an
-    object, varies most and would dominate k-means. Columns that hardly vary, or only by rounding,
-    are not amplified.
-    """
+    """Factors that whiten the columns of z (n, k), to this power: (k,). Else what changes many
+    pixels, such as a position, would dominate k-means. Columns that hardly vary, or only by
+    rounding, are not amplified."""
     spread, rounding = z.std(0, correction=0), 1e-5 * z.abs().amax(0)
     spread = spread.clamp(min=1e-3 * spread.max().item())
     return torch.where(spread > rounding, spread, 1.0) ** -power
