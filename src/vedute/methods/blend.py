@@ -34,6 +34,7 @@ from concurrent.futures import BrokenExecutor
 from copy import copy
 from dataclasses import replace
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from types import NoneType
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar
@@ -179,10 +180,12 @@ class Blend(Estimator):
 
         Never all of them, and none that the user has settings for.
         """
-        slow, asked = {}, [str(key).partition("__")[0] for key in self.expert_settings or ()]
+        slow = {}
         for name in names:
             limit = methods.find(name).most_views
-            if limit is not None and n_views > limit and name not in asked:
+            if limit is None or n_views <= limit:
+                continue
+            if not any(str(key).startswith(f"{name}__") for key in self.expert_settings or ()):
                 slow[name] = (
                     f"{n_views} views: with more than {limit} it takes many minutes and gigabytes; "
                     f"a setting such as {name}__steps=240 keeps it"
@@ -191,12 +194,11 @@ class Blend(Estimator):
 
     def expert(self, name: str) -> Estimator:
         """Create an unfitted expert, in the units of Blend."""
-        params = self.expert_params(name)
-        model = methods.find(name)(**params)
-        unset = model.get_params(deep=False).keys() - params.keys()
-        forwarded = {k: getattr(self, k) for k in FORWARDED if k in unset}
-        seed = None if self.random_state is None else self.seed_
-        model.set_params(**forwarded, random_state=seed)
+        cls, params = methods.find(name), self.expert_params(name)
+        for key in FORWARDED:
+            if key in settings.declared(cls):
+                params.setdefault(key, getattr(self, key))
+        model = cls(**params, random_state=None if self.random_state is None else self.seed_)
         model.views_, model.n_features_in_ = self.views_, self.n_features_in_
         model.seed_ = self.seed_
         return model
@@ -209,88 +211,34 @@ class Blend(Estimator):
         """
         model, first = copy(self.experts_[name]), self.experts_.get(self.experts[0])
         if isinstance(model, WarmStart) and name != self.experts[0]:
-            words = any(view.likelihood.text for view in self.views_)
+            words = any(map(attrgetter("likelihood.text"), self.views_))
             model.warm_start = None if words else first
         return model
 
-    def learn(
-        self,
-        data: Views,
-        held: HoldOut | None,
-        context: FitContext,
-        names: Sequence[str] | None = None,
-    ) -> None:
-        """Fit experts, by default all; on large data, those without a warm start in other
-        processes."""
-        names = [*self.experts_] if names is None else names
-        here, inner, apart = {*names}, {}, {}
-        if pays(data):  # all but the first, and those that start from it, may be fitted elsewhere
-            here = {next(iter(self.experts_))}
-        for name in names:
-            model = self.link_warm_start(name)
-            inner[name] = child = context.child(model, name, context.number)
-            if not (name in here or getattr(model, "warm_start", None) or child.callbacks):
-                apart[name] = model, data, held, child
-        if apart:
-            tasks = [delayed(_fit_in_process)(*task) for task in apart.values()]
-            results = Parallel(n_jobs=len(tasks), backend="loky", return_as="generator")(tasks)
-        for name in names:
-            if name not in apart:
-                outcome = fit_expert(self.link_warm_start(name), data, held, inner[name])
-                context.interrupted |= inner[name].interrupted
-                self._keep(name, outcome, context)
-        if apart:
-            try:
-                with progress.task(
-                    ", ".join(type(expert).__name__ for expert, *_ in apart.values())
-                ):
-                    outcomes = [*results]
-            except BrokenExecutor:  # the other processes were killed
-                outcomes = [fit_expert(*task) for task in apart.values()]
-            for name, outcome in zip(apart, outcomes, strict=True):
-                self._keep(name, outcome, context)
-
-    def _keep(self, name: str, outcome: Estimator | Exception, context: FitContext) -> None:
-        """Keep a fitted expert; if a refit failed, keep its first fit and warn."""
-        if isinstance(outcome, Estimator):
-            self.experts_[name] = outcome
-        elif context.number > 1:
-            text = f"{name} could not be refitted on all views and keeps its first fit"
-            warnings.warn(f"{text} ({_reason(outcome)})", stacklevel=6)
-        else:
-            self._leave_out(name, outcome)
-
-    def _leave_out(self, name: str, error: Exception) -> None:
-        """Continue without an expert; raise the error of the only one."""
-        if len(self.experts_) == 1 and not self.left_out_:
-            raise error
-        self.left_out_[name] = _reason(error)  # `fit` warns about it at the end
-        del self.experts_[name]
-        if not self.experts_:
-            raise ValueError(f"no expert of Blend could learn: {self.reasons()}") from error
-
-    def reasons(self) -> str:
-        """Why experts were left out."""
-        return "; ".join(f"{name} ({reason})" for name, reason in self.left_out_.items())
+    def learn(self, data: Views, held: HoldOut | None, context: FitContext) -> None:
+        self.learner.fit_experts([*self.experts_], data, held, context)
 
     # Predictions of the experts, and their weighted average.
 
     def predicted(
-        self, data: Views, rows: Sequence[Any] | None = None, tested: bool = False
+        self,
+        data: Views,
+        rows: Sequence[Any] | None = None,
+        failed: Callable[[str, Exception], None] | None = None,
     ) -> list[Array]:
         """The predictions of all experts, L arrays (E, n, *shape_v).
 
-        rows: by view, the ones to keep; tested: leave out experts whose predictions fail
+        rows: by view, the ones to keep; failed: called with an expert that fails, to leave it out
         """
         stacks = [Stack(len(self.experts_)) for _ in self.views_]
         for name, expert in [*self.experts_.items()]:
             decode = partial(expert.learner.imputer().decoded, data)
-            values = attempted(partial(self._tested, expert, decode)) if tested else decode()
-            if isinstance(values, Exception):
-                self._leave_out(name, values)
-                continue
-            for v, value in enumerate(values):
-                stacks[v].add(value if rows is None else value[:, rows[v]])
+            values = attempted(partial(self._tested, expert, decode)) if failed else decode()
+            if not isinstance(values, Exception):
+                for v, value in enumerate(values):
+                    stacks[v].add(value if rows is None else value[:, rows[v]])
+            elif failed:
+                failed(name, values)
         return [stack.array[: len(self.experts_)] for stack in stacks]
 
     def _tested(self, expert: Estimator, decode: Callable[[], list[Array]]) -> list[Array]:
@@ -319,12 +267,12 @@ class Blend(Estimator):
     def around(self, means: list[Array], data: Views, draws: int) -> list[Array]:
         """Draws of the first expert, shifted to have the weighted means (1, n, *shape_v), in the
         range of the likelihood; probabilities sum to one."""
-        if draws:
-            first = self.parts()[0]
-            drawn, centers = first.decode(data, draws), first.decode(data)
-            means = [m + (d - c) for m, d, c in zip(means, drawn, centers, strict=True)]
-        clipped = []
+        clipped, first = [], self.parts()[0]
+        shifted = zip(first.decode(data, draws), first.decode(data), strict=True) if draws else None
         for values, view in zip(means, self.views_, strict=True):
+            if shifted:
+                drawn, center = next(shifted)
+                values = values + (drawn - center)
             likelihood = view.likelihood
             if not (likelihood.scaled or likelihood.text):
                 values = values.clip(*likelihood.bounds)
@@ -412,13 +360,65 @@ class BlendLearner(Learner):
                 refitted.append(name)
         model.learned_again_ = bool(refitted) and training is not data and not context.interrupted
         if model.learned_again_:
-            model.learn(data, None, replace(context, number=2), refitted)
+            self.fit_experts(refitted, data, None, replace(context, number=2))
         model.history_ = getattr(model.parts()[0], "history_", [])
         for name, expert in model.experts_.items():
             for key, value in getattr(expert, "settings_", {}).items():
                 model.settings_[f"{name}__{key}"] = value
         if model.left_out_:
-            warnings.warn(f"Blend goes on without {model.reasons()}", stacklevel=4)
+            warnings.warn(f"Blend goes on without {self._left_out()}", stacklevel=4)
+
+    def fit_experts(
+        self, names: Sequence[str], data: Views, held: HoldOut | None, context: FitContext
+    ) -> None:
+        """Fit experts; on large data, those without a warm start in other processes."""
+        model, inner, apart = self.model, {}, {}
+        here = {next(iter(model.experts_))} if pays(data) else {*names}
+        for name in names:
+            expert = model.link_warm_start(name)
+            inner[name] = child = context.child(expert, name, context.number)
+            # not the first, nor one that starts from it; callbacks must run in this process
+            if not (name in here or getattr(expert, "warm_start", None) or child.callbacks):
+                apart[name] = expert, data, held, child
+        if apart:
+            tasks = [delayed(_fit_in_process)(*task) for task in apart.values()]
+            results = Parallel(n_jobs=len(tasks), backend="loky", return_as="generator")(tasks)
+        for name in names:
+            if name not in apart:
+                outcome = fit_expert(model.link_warm_start(name), data, held, inner[name])
+                context.interrupted |= inner[name].interrupted
+                self._keep(name, outcome, context)
+        if apart:
+            waiting = ", ".join(type(expert).__name__ for expert, *_ in apart.values())
+            try:
+                with progress.task(waiting):
+                    outcomes = [*results]
+            except BrokenExecutor:  # the other processes were killed
+                outcomes = [fit_expert(*task) for task in apart.values()]
+            for name, outcome in zip(apart, outcomes, strict=True):
+                self._keep(name, outcome, context)
+
+    def _keep(self, name: str, outcome: Estimator | Exception, context: FitContext) -> None:
+        """Keep a fitted expert; if a refit failed, keep its first fit and warn."""
+        if isinstance(outcome, Estimator):
+            self.model.experts_[name] = outcome
+        elif context.number > 1:
+            text = f"{name} could not be refitted on all views and keeps its first fit"
+            warnings.warn(f"{text} ({_reason(outcome)})", stacklevel=6)
+        else:
+            self._fail(name, outcome)
+
+    def _fail(self, name: str, error: Exception) -> None:
+        """Continue without an expert; raise the error of the only one."""
+        if len(self.model.experts_) == 1 and not self.model.left_out_:
+            raise error
+        self.model.left_out_[name] = _reason(error)  # `fit` warns about it at the end
+        del self.model.experts_[name]
+        if not self.model.experts_:
+            raise ValueError(f"no expert of Blend could learn: {self._left_out()}") from error
+
+    def _left_out(self) -> str:
+        return "; ".join(f"{name} ({reason})" for name, reason in self.model.left_out_.items())
 
     def calibrate(self, data: Views, held: HoldOut | None, context: FitContext) -> None:
         """Learn weights, spread and noise on the hidden views; weights are cross-fitted."""
@@ -460,11 +460,12 @@ class BlendLearner(Learner):
 
         seen, which (m,): the number of observed views, and the stratum of the folds
         """
-        model, moments, folds, rows = self.model, [], [], []
+        model, moments, folds = self.model, [], []
         none, fold = np.zeros(len(held.inputs), bool), cross_fitting.folds(which, held.groups)
         means = [view.scaler.mean[None] for view in model.views_]  # the last row of each
         rows = [held.rows_of(v) if v in subset else none for v in range(len(means))]
-        predicted = model.predicted(held.inputs, rows, tested=isinstance(held, HoldOut))
+        failed = self._fail if isinstance(held, HoldOut) else None
+        predicted = model.predicted(held.inputs, rows, failed)
         for v in subset:
             truth, scaler = held.truth_of(v), model.views_[v].scaler
             about = truth.seen(0).numpy(), scaler.mean, scaler.unit, seen[rows[v]]
@@ -475,8 +476,10 @@ class BlendLearner(Learner):
         places = [np.where(hidden, np.cumsum(hidden) - 1, -1) for hidden in rows]
 
         def decode(batch: Views, draws: int) -> list[Array]:
-            index, at = batch.index.numpy(), zip(means, places, strict=True)
-            return model.around([mean[place[index]][None] for mean, place in at], batch, draws)
+            chosen, index = [], batch.index.numpy()
+            for mean, place in zip(means, places, strict=True):
+                chosen.append(mean[place[index]][None])
+            return model.around(chosen, batch, draws)
 
         numbered = replace(held.inputs, index=torch.arange(len(held.inputs)))
         imputer = replace(self.imputer(), decode=decode)
@@ -569,8 +572,12 @@ class Moments(NamedTuple):
 
 def fitted_weights(views: Sequence[Moments]) -> tuple[Array, Array]:
     """The weights per view, (L, E), and per view and number of other observed views, (L, L, E)."""
-    gram, cross = sum(v.gram.sum(0) for v in views), sum(v.cross.sum(0) for v in views)
-    common = minimum(np.asarray(gram), np.asarray(cross))
+    experts = views[0].cross.shape[1]
+    gram, cross = np.zeros((experts, experts)), np.zeros(experts)
+    for view in views:
+        gram += view.gram.sum(0)
+        cross += view.cross.sum(0)
+    common = minimum(gram, cross)
     weights = np.tile(common, (len(views), 1))  # those of views without instances
     by_seen = np.tile(common, (len(views), len(views), 1))
     for v, view in enumerate(views):

@@ -50,10 +50,10 @@ class GaussianFill(ComponentsFill):
     def _most(self, mask: Array, widths: Sequence[int]) -> int:
         """The most components that a step can afford; it factors a matrix per pattern of views."""
         patterns = len(np.unique(mask, axis=0))
-        room = (3 * WORK / patterns) ** (1 / 3)
-        return next(
-            k for k in range(MOST_AXES, 0, -1) if np.minimum(widths, k).sum() <= room or k == 1
-        )
+        room, k = (3 * WORK / patterns) ** (1 / 3), MOST_AXES
+        while k > 1 and np.minimum(widths, k).sum() > room:
+            k -= 1
+        return k
 
     def _learn_components(self, small: Table, rng: Generator) -> None:
         unit = float((small.x**2).sum() / small.spread(small.mask).sum()) or 1.0

@@ -152,8 +152,10 @@ def chosen_kernel(squared: Array, y: Array) -> tuple[float, float]:
     """Choose gamma and ridge for y (n, k), given squared distances (n, n)."""
     pairs = squared[np.triu_indices(len(squared), 1)]
     gammas = GAMMAS / ((np.median(pairs) if pairs.size else 0.0) or 1.0)
-    errors = [leave_one_out_errors(np.exp(-gamma / 2 * squared), y, RIDGES) for gamma in gammas]
-    i, k = np.unravel_index(np.argmin(errors), (len(gammas), len(RIDGES)))
+    errors = np.empty((len(gammas), len(RIDGES)))
+    for at, gamma in enumerate(gammas):
+        errors[at] = leave_one_out_errors(np.exp(-gamma / 2 * squared), y, RIDGES)
+    i, k = np.unravel_index(np.argmin(errors), errors.shape)
     return float(gammas[i]), float(RIDGES[k])
 
 

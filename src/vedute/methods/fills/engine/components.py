@@ -25,6 +25,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -89,8 +90,10 @@ class ComponentsFill(Estimator):
         return MOST_AXES
 
     def table_numbers(self) -> int:
-        sparse = np.float32 in [W.dtype for W in self.bases_]  # a view, so that rows are wide
-        return COPIES * self.n_features_in_ if sparse else 1
+        for W in self.bases_:
+            if W.dtype == np.float32:  # of a sparse view, so that rows are wide
+                return COPIES * self.n_features_in_
+        return 1
 
     def learn(self, data: Views, held: HoldOut | None, context: FitContext) -> None:
         rng = np.random.default_rng(noise.seed())
@@ -153,13 +156,16 @@ class ComponentsFill(Estimator):
             part = self.components_[start : start + len(W)]
             narrow.append(W.T @ part.astype(W.dtype))
             start += len(W)
-        return filled(small, np.vstack(narrow), self.threshold_)
+        V: Array = np.vstack(narrow)
+        fitted = softimpute.project(small, V, self.threshold_) @ V.T
+        return np.where(small.seen(), small.x, fitted)
 
     def _without_holes(self, table: Table) -> Table:
         """The table with holes filled by the matrix of low rank; missing views stay missing."""
         if table.holes is None:
             return table
-        x = filled(table, self.components_, self.threshold_)
+        x = softimpute.project(table, self.components_, self.threshold_) @ self.components_.T
+        x = np.where(table.holes, x, table.x)
         return replace(table, x=np.where(table.spread(table.mask), x, 0.0), holes=None)
 
 
@@ -243,7 +249,7 @@ class ChainedFill(WarmStart, ComponentsFill):
         if self.warm_start is None:
             return super()._initialized(small)
         x: Array = np.zeros_like(small.x)
-        imputer, names = self.warm_start.learner.imputer(), tuple(v.name for v in self.views_)
+        imputer = self.warm_start.learner.imputer()
         nonempty, sparse = np.flatnonzero(small.mask.any(1)), self.table_numbers() > 1
         size = self.learner.imputer().rows() if sparse else max(len(nonempty), 1)
         for batch in slices(len(nonempty), size):
@@ -251,7 +257,7 @@ class ChainedFill(WarmStart, ComponentsFill):
             part, mask = small[rows], torch.from_numpy(small.mask[rows])
             wide = wide_table.values(widened(part.x, self.bases_), self.scalers)
             observed = tuple(torch.from_numpy(a[0]) for a in wide)
-            holes = (None,) * len(observed)
+            names, holes = tuple(map(attrgetter("name"), self.views_)), (None,) * len(observed)
             data = Views(observed, mask, torch.arange(len(rows)), holes, names)
             decoded = tuple(torch.from_numpy(a[0]) for a in imputer.decoded(data))
             whole = replace(data, x=decoded, mask=torch.ones_like(mask))
@@ -295,9 +301,11 @@ def bases(table: Table, rng: Generator, most: int = MOST_AXES) -> list[Array]:
 
 def narrowed(table: Table, bases: Sequence[Array]) -> Table:
     """Project the table (n, p) without holes onto components (n, k), zero where missing."""
-    parts = [table.of_view(v).astype(W.dtype) @ W for v, W in enumerate(bases)]
-    widths = tuple(part.shape[1] for part in parts)
-    return Table(np.hstack(parts, dtype=np.float64), table.mask, None, widths)
+    parts, widths = [], []
+    for v, W in enumerate(bases):
+        parts.append(table.of_view(v).astype(W.dtype) @ W)
+        widths.append(W.shape[1])
+    return Table(np.hstack(parts, dtype=np.float64), table.mask, None, tuple(widths))
 
 
 def widened(x: Array, bases: Sequence[Array]) -> Array:
@@ -322,12 +330,6 @@ def given_entries(
     right = W.T @ (x[seen] - W @ mean)
     inner = W.T @ W @ covariance + noise * np.eye(len(mean))
     return np.asarray(mean + covariance @ np.linalg.solve(inner, right))
-
-
-def filled(table: Table, V: Array, threshold: float) -> Array:
-    """The table (n, p) with missing values filled by the matrix of low rank, U V'."""
-    fitted = softimpute.project(table, V, threshold) @ V.T
-    return np.where(table.seen(), table.x, fitted)
 
 
 def leave_one_out_errors(K: Array, Y: Array, ridges: Array) -> Array:

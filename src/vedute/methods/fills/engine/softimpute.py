@@ -121,7 +121,10 @@ def project(table: Table, V: Array, threshold: float, whole: Any = None) -> Arra
 
 def _grams(table: Table, V: Array) -> Array:
     """The Gram matrix V_v' V_v of every view, (L, r, r)."""
-    return np.stack([V[at].T @ V[at] for at in table.places])
+    grams = np.empty((len(table.widths), V.shape[1], V.shape[1]), V.dtype)
+    for v, at in enumerate(table.places):
+        grams[v] = V[at].T @ V[at]
+    return grams
 
 
 def solved(S: Array, right: Array, ridge: float) -> Array:
@@ -155,17 +158,19 @@ def extend(
     room = rank - V.shape[1]
     if room <= 0:
         return U, V
-    left, size, right = leading(_residual(table, U, V), room, rng)
+    if table.compressed:
+        residual = _compressed_residual(table, U, V)
+    else:
+        residual = np.where(table.seen(), table.x - U @ V.T, 0.0)
+    left, size, right = leading(residual, room, rng)
     use = size > threshold
     use[0] |= not V.shape[1]  # keep at least one
     root = np.sqrt(np.maximum(size[use] - threshold, 1e-6 * threshold))
     return np.hstack([U, left[:, use] * root]), np.hstack([V, right[:, use] * root])
 
 
-def _residual(table: Table, U: Array, V: Array) -> Any:
-    """X - U V' where X is observed, zero elsewhere, (n, p)."""
-    if not table.compressed:
-        return np.where(table.seen(), table.x - U @ V.T, 0.0)
+def _compressed_residual(table: Table, U: Array, V: Array) -> Any:
+    """X - U V' where X is observed, zero elsewhere, (n, p), by its products."""
     views = [(table.mask[:, [v]], V[at], at) for v, at in enumerate(table.places)]
 
     def times(b: Array) -> Array:

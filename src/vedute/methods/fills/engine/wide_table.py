@@ -139,7 +139,10 @@ class Table:
     def groups(self) -> list[tuple[Array, Array]]:
         """Patterns of observed views (L,), each with its rows."""
         patterns, kind = np.unique(self.mask, axis=0, return_inverse=True)
-        return [(p, np.flatnonzero(kind.ravel() == k)) for k, p in enumerate(patterns)]
+        groups = []
+        for k, pattern in enumerate(patterns):
+            groups.append((pattern, np.flatnonzero(kind.ravel() == k)))
+        return groups
 
     @cached_property
     def places(self) -> list[slice]:
