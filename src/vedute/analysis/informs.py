@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from vedute.data.views import Views
 from vedute.estimators.base import Estimator
-from vedute.estimators.explanation import errors_without
+from vedute.estimators.explanation import predicted_again
 from vedute.estimators.imputation import Imputer
 from vedute.metrics.scores import share_explained
 
@@ -43,6 +43,8 @@ def informs(model: Estimator, X: Any) -> pd.DataFrame:
 def _errors(imputer: Imputer, data: Views, hidden: torch.Tensor) -> Floats:
     """Errors of the views `hidden` (L,) and of their means, summed over samples, (2, L)."""
     total = np.zeros((2, len(hidden)))
-    for held, v, *errors in errors_without(imputer, data, hidden, PREDICTED_ROWS):
-        total[:, v] += [float(e[held.hidden[:, v]].double().sum()) for e in errors]
+    for held, values in predicted_again(imputer, data, hidden, PREDICTED_ROWS):
+        for v in hidden.nonzero()[:, 0].tolist():
+            for k, value in enumerate((torch.from_numpy(values[v][0]), held.means[v])):
+                total[k, v] += float(held.errors(value, v)[held.hidden[:, v]].double().sum())
     return total

@@ -1,8 +1,8 @@
 """Effects of observed views on others: views are hidden and predicted.
 
-explanation     changes of imputed values without a view
-errors_without  errors of predictions of views from the others, for `score` and `informs`
-contributions   errors at hidden views from one view alone, and from all but one
+explanation      changes of imputed values without a view
+predicted_again  predictions of views from the others, for `score` and `informs`
+contributions    errors at hidden views from one view alone, and from all but one
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from vedute.data.holdout import HoldOut
 from vedute.data.views import Views
 from vedute.estimators import progress
 from vedute.estimators.cross_fitting import sample_positions
-from vedute.estimators.fitted_view import FittedView
 from vedute.estimators.imputation import Imputer
 from vedute.nn import noise
 
@@ -48,25 +47,14 @@ def predicted_again(
         yield held, imputer.expected(held.inputs)
 
 
-def errors_without(
-    imputer: Imputer, data: Views, hidden: Tensor, size: int | None = None
-) -> Iterator[tuple[HoldOut, int, Tensor, Tensor]]:
-    """Yield errors of each view of `hidden` (L,) where it was hidden: batch, view, error (m,), and
-    error of the mean of each feature (m,)."""
-    for held, values in predicted_again(imputer, data, hidden, size):
-        for v in hidden.nonzero()[:, 0].tolist():
-            value = torch.from_numpy(values[v][0])
-            yield held, v, held.errors(value, v), held.errors(held.means[v], v)
-
-
 def left_out_errors(imputer: Imputer, data: Views) -> tuple[float, float]:
     """Leave out every observed view of rows with two or more in turn; return the summed error, and
     that of mean imputation."""
     error = base = 0.0
-    for hidden in torch.eye(data.shape[1]).bool():
-        for *_, errors, bases in errors_without(imputer, data, hidden):
-            error += float(errors.sum())
-            base += float(bases.sum())
+    for v, hidden in enumerate(torch.eye(data.shape[1]).bool()):
+        for held, values in predicted_again(imputer, data, hidden):
+            error += float(held.errors(torch.from_numpy(values[v][0]), v).sum())
+            base += float(held.errors(held.means[v], v).sum())
     return error, base
 
 
@@ -92,32 +80,25 @@ def explanation(imputer: Imputer, data: Views) -> pd.DataFrame:
 
 def changes(imputer: Imputer, data: Views) -> Floats:
     """Return the changes of missing view v without the observed view u, (n, v, u): root mean
-    square, in the unit of errors; NaN where v is observed or u is not. Without their only view,
-    samples are at the mean."""
+    square over features that vary, in the unit of errors, or the share of words; NaN where v is
+    observed or u is not. Without their only view, samples are at the mean."""
     (n, L), mask = data.shape, data.mask.numpy()
     change = np.full((n, L, L), np.nan)
     values = imputer.expected(data) if n else []
-    means = [view.scaler.mean.astype(np.float32) for view in imputer.views]
     for u, hidden in enumerate(torch.eye(L).bool() if n else ()):
         again = left_out(data, hidden).numpy()
         parts = [values for _, values in predicted_again(imputer, data, hidden)]
         for v, view in enumerate(imputer.views):
-            less = np.tile(means[v], (n, *[1] * means[v].ndim))
+            less = np.broadcast_to(view.scaler.mean, values[v][0].shape).astype(np.float32)
             if parts:
                 less[again] = np.concatenate([predicted[v] for predicted in parts], axis=1)[0]
-            rows = mask[:, u] & ~mask[:, v]
-            change[rows, v, u] = _distance(view, values[v][0][rows], less[rows])
+            rows, unit = mask[:, u] & ~mask[:, v], view.scaler.unit
+            off = values[v][0][rows] - less[rows]
+            off = off != 0 if view.likelihood.text else off / np.where(unit > 0, unit, np.inf)
+            squares = (off.astype(np.float64) ** 2).sum(tuple(range(1, off.ndim)))
+            change[rows, v, u] = np.sqrt(squares / max(1, int((unit > 0).sum())))
         progress.advance(1, "view")
     return change
-
-
-def _distance(view: FittedView, a: Array, b: Array) -> Floats:
-    """Return the root mean square difference over features that vary, (n, *shape) -> (n,); for
-    tokens, that of indicators of a difference."""
-    unit = view.scaler.unit
-    off = (a != b) if view.likelihood.text else (a - b) / np.where(unit > 0, unit, np.inf)
-    squares = (off.astype(np.float64) ** 2).sum(tuple(range(1, off.ndim)))
-    return np.asarray(np.sqrt(squares / max(1, int((unit > 0).sum()))))
 
 
 def contributions(imputer: Imputer, held: HoldOut) -> dict[str, Array]:
@@ -132,39 +113,25 @@ def contributions(imputer: Imputer, held: HoldOut) -> dict[str, Array]:
     L, width = held.hidden.shape[1], sum(view.numbers for view in imputer.views)
     most = min(MAX_INSTANCES, NUMBERS // width, TABLE_NUMBERS // (L * imputer.table))
     held = held.part(sample_positions(len(held.hidden), most))
-    sums = {k: np.zeros((3, L, L)) for k in ("alone", "without")}
-    if not len(held.hidden) or L < 2:
-        return sums
-    rows, others, hidden = _cases(held.inputs.mask)
-    part = held.part(rows)
-    with noise.seeded(0):
-        gone = hidden & part.inputs.mask  # in the truth as well: errors are of the hidden view
-        less = replace(part, inputs=part.inputs.hide(gone), truth=part.truth.hide(gone))
-        results = imputer.hidden_results(less)[0]
-    n = len(held.hidden)
-    whole, view = results["error"][:n], results["view"]
-    single = hidden.sum(1).numpy() == L - 1
-    for kind, base in (("alone", results["mean_error"]), ("without", whole[rows.numpy()])):
-        at = np.flatnonzero(single if kind == "alone" else ~single)
-        at = at[at >= n]  # the first n rows are complete
-        for k, values in enumerate((results["error"], base, np.ones(len(view)))):
-            np.add.at(sums[kind][k], (others[at], view[at]), values[at])
-    return sums
-
-
-def _cases(mask: torch.Tensor) -> tuple[torch.Tensor, Array, torch.Tensor]:
-    """List cases of mask (m, L): each row as it is, with one observed view alone, and without it if
-    others remain; in one batch, as models process rows with the same views together.
-
-    Returns the row of the mask of each case, its view (-1: none), and the hidden views (r, L).
-    """
-    L = mask.shape[1]
-    rows, others, hidden = [torch.arange(len(mask))], [-1] * len(mask), [torch.zeros_like(mask)]
-    for u in range(L):
-        only = torch.arange(L) == u
+    mask, n = held.inputs.mask, len(held.hidden)
+    alone, without = np.zeros((2, 3, L, L))
+    # Rows as they are, with one observed view alone, and without it if others remain; in one
+    # batch, as models process rows with the same views together.
+    rows, others, hidden = [torch.arange(n)], [np.full(n, -1)], [torch.zeros_like(mask)]
+    for u, only in enumerate(torch.eye(L).bool() if n and L > 1 else ()):
         for cases, out in ((mask[:, u], ~only), (mask[:, u] & (mask.sum(1) > 1), only)):
-            at = cases.nonzero()[:, 0]
-            rows.append(at)
-            others += [u] * len(at)
-            hidden.append(out.expand(len(at), L))
-    return torch.cat(rows), np.array(others), torch.cat(hidden)
+            rows.append(cases.nonzero()[:, 0])
+            others.append(np.full(len(rows[-1]), u))
+            hidden.append(out.expand(len(rows[-1]), L))
+    which, other = torch.cat(rows), np.concatenate(others)
+    part, single = held.part(which), torch.cat(hidden).sum(1).numpy() == L - 1
+    gone = torch.cat(hidden) & part.inputs.mask  # in the truth, too: errors are of the hidden view
+    part = replace(part, inputs=part.inputs.hide(gone), truth=part.truth.hide(gone))
+    with noise.seeded(0):
+        results = imputer.hidden_results(part)[0]
+    error, mean_error, view = (results[k] for k in ("error", "mean_error", "view"))
+    for total, base, kind in ((alone, mean_error, single), (without, error[which], ~single)):
+        at = np.flatnonzero(kind & (other >= 0))
+        for k, values in enumerate((error, base, np.ones(len(view)))):
+            np.add.at(total[k], (other[at], view[at]), values[at])
+    return {"alone": alone, "without": without}
