@@ -19,6 +19,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import date, datetime
+from functools import partial
 from pathlib import Path
 from time import time
 from typing import Any, NamedTuple, get_type_hints
@@ -64,8 +65,8 @@ _PARTS: dict[str, tuple[type, Callable[[Any], list[Any]], Callable[..., Any]]] =
     "$interval": (pd.Interval, lambda i: [i.left, i.right, i.closed], pd.Interval),
 }
 DAMAGED = (  # errors of reading a file that was changed
-    *(ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError),
-    *(SafetensorError, TypeError, ValueError),
+    *(ArithmeticError, AssertionError, AttributeError, FileNotFoundError, LookupError),
+    *(RecursionError, SafetensorError, TypeError, ValueError),
 )
 PLAIN = (np.ndarray, int, float, str, list, tuple, dict, type(None))
 
@@ -170,10 +171,12 @@ def read(folder: str | Path) -> Saved:
             facts = json.loads(text)
             if facts["format"] != FORMAT:
                 break
-            _check_seal(folder, facts, text)
+            if _sum(text.replace(str(facts["sha256"]), "", 1)) != facts["sha256"]:
+                raise ValueError(f"{FACTS} is not as it was saved")
             if _file(folder, facts["tensors"], TENSORS).is_file():
                 arrays = _arrays(folder, facts)
-                return Saved(*(_unpack(facts[k], arrays) for k in Saved._fields))
+                facts = json.loads(text, object_hook=partial(_unpack, arrays))
+                return Saved(*(facts[k] for k in Saved._fields))
         else:
             raise ValueError(f"{facts['tensors']} is gone")
     except DAMAGED as e:
@@ -184,28 +187,19 @@ def read(folder: str | Path) -> Saved:
     )
 
 
-def _check_seal(folder: Path, facts: dict[str, Any], text: str) -> None:
-    """Verify the checksum of model.json; warn if the card was changed."""
-    checksum, card = str(facts["sha256"]), folder / CARD
-    if _sum(text.replace(checksum, "", 1)) != checksum:
-        raise ValueError(f"{FACTS} is not as it was saved")
+def _arrays(folder: Path, facts: dict[str, Any]) -> dict[str, Any]:
+    """Read the arrays, memory-mapped ones as such, and verify their checksums and the card's."""
+    card, path = folder / CARD, _file(folder, facts["tensors"], TENSORS)
     if card.is_file() and digest(card) != facts["card"]:
         warnings.warn(f"{card} is not as it was saved with the model", stacklevel=2)
-
-
-def _arrays(folder: Path, facts: dict[str, Any]) -> dict[str, Any]:
-    """Read the arrays, memory-mapped ones as such, and verify their checksums."""
-    path = _file(folder, facts["tensors"], TENSORS)
     limits.check(path.stat().st_size, path)
     content = path.read_bytes()
     if hashlib.sha256(content).hexdigest() not in path.name:
         raise ValueError(f"{path.name} is not as it was saved")
     arrays = {k: np.array(a) for k, a in load(content).items()}
     for key, name in facts["mapped"].items():
-        path = _file(folder, name, MAPPED)
-        if not path.exists():
-            raise ValueError(f"{name} is gone")
-        arrays[key] = np.load(plain_file(path), mmap_mode="r", allow_pickle=False)
+        path = plain_file(_file(folder, name, MAPPED))
+        arrays[key] = np.load(path, mmap_mode="r", allow_pickle=False)
         if digest(path) not in name:
             raise ValueError(f"{name} is not as it was saved")
     return arrays
@@ -240,8 +234,8 @@ def _check_view(view: FittedView, n_views: int) -> None:
     shape = tuple(view.shape)
     shapes = [(getattr(view.scaler, k), shape) for k in ("shift", "scale", "mean", "std")]
     for c in (view.calibration, view.at_holes):
-        most = n_views if c is None else max(n_views, c.by_seen.size)  # for a pair, of all views
         if c is not None:
+            most = max(n_views, c.by_seen.size)  # for a pair, of all views
             shapes += [(c.noise, shape), (c.by_seen, (most,)), (c.reach, NORMAL_REACH.shape)]
     for array, expected in shapes:
         if array.shape != expected:
@@ -295,16 +289,12 @@ def _pack(value: Any, key: str, arrays: dict[str, Any]) -> Any:
     )
 
 
-def _unpack(value: Any, arrays: Mapping[str, Any]) -> Any:
-    if isinstance(value, list):
-        return [_unpack(v, arrays) for v in value]
-    if not isinstance(value, dict):
-        return value
+def _unpack(arrays: Mapping[str, Any], value: dict[str, Any]) -> Any:
+    """Make the value of an object in JSON whose inner objects were made."""
     if "$array" in value:
         return arrays[value["$array"]]
     if "$type" in value:
-        inside = {k: _unpack(v, arrays) for k, v in value["fields"].items()}
-        kind = _TYPES[value["$type"]]
+        inside, kind = value["fields"], _TYPES[value["$type"]]
         for name, hint in get_type_hints(kind).items():
             if name in inside and not settings.fits(inside[name], hint):
                 raise ValueError(f"{name} of {kind.__name__} is a {type(inside[name]).__name__}")
@@ -313,5 +303,5 @@ def _unpack(value: Any, arrays: Mapping[str, Any]) -> Any:
         return LIKELIHOODS[value["$likelihood"]]
     for mark, (_, _, made) in _PARTS.items():
         if mark in value:
-            return made(*_unpack(value[mark], arrays))
-    return {_unpack(k, arrays): _unpack(v, arrays) for k, v in value["$dict"]}
+            return made(*value[mark])
+    return dict(value["$dict"]) if "$dict" in value else value
