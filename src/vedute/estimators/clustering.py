@@ -38,22 +38,19 @@ HALF, ROWS, AXES = 1000, 20_000, 32  # more rows or dimensions do not change the
 
 def check(n_clusters: Any, n: int, learned: bool) -> None:
     """Reject a number of clusters that n samples cannot have; `learned`: it must be a number."""
-    if n_clusters == AUTOMATIC:
-        if learned:
-            raise ValueError(
-                "n_clusters='auto' chooses for k-means; this method learns its clusters while it "
-                "trains: give a number"
-            )
-        if n < 2 * MIN_SAMPLES:
-            raise ValueError(
-                f"n_clusters='auto' needs at least {2 * MIN_SAMPLES} samples, X has {n}; "
-                "give a number"
-            )
-    elif n_clusters is not None and n_clusters > n:
+    automatic = n_clusters == AUTOMATIC
+    if automatic and learned:
         raise ValueError(
-            f"n_clusters={n_clusters} does not fit {n} samples; "
-            "choose between 1 and the number of samples"
+            "n_clusters='auto' chooses for k-means; this method learns its clusters while it "
+            "trains: give a number"
         )
+    least = 2 * MIN_SAMPLES
+    if automatic and n < least:
+        raise ValueError(
+            f"n_clusters='auto' needs at least {least} samples, X has {n}; give a number"
+        )
+    if n_clusters is not None and not automatic and n_clusters > n:
+        raise ValueError(f"n_clusters={n_clusters} does not fit {n} samples; choose at most {n}")
 
 
 def require(n_clusters: Any, who: str) -> None:
@@ -98,7 +95,7 @@ def choose(z: NDArray[Any], n_clusters: int | str, seed: int) -> tuple[int, Curv
     if n_clusters != AUTOMATIC:
         return int(n_clusters), {}
     rng = np.random.default_rng(seed)
-    points = _axes(z[rng.permutation(len(z))[:ROWS]].astype(np.float64))
+    points = _axes(z, rng)
     distinct = len(np.unique(points.round(9), axis=0))
     tried = range(2, max(2, min(MAX_CLUSTERS, len(points) // MIN_SAMPLES, distinct)) + 1)
     half = min(len(points) // 2, HALF)
@@ -120,17 +117,16 @@ def choose(z: NDArray[Any], n_clusters: int | str, seed: int) -> tuple[int, Curv
 
 def stability(z: NDArray[Any], K: int, seed: int) -> float:
     """Return the agreement of halves of z (n, D) on K clusters, at most one per row of a half."""
-    rng = np.random.default_rng(seed)
-    points = _axes(z[rng.permutation(len(z))[:ROWS]].astype(np.float64))
+    rng, agreed = np.random.default_rng(seed), []
+    points = _axes(z, rng)
     K, half = max(1, min(K, len(points) // 2)), min(len(points) // 2, HALF)
-    agreed = np.empty(4)
-    for pair in range(len(agreed)):
+    for _ in range(4):
         rows = points[rng.permutation(len(points))[: 2 * half]]
         seeds = rng.integers(2**31 - 1, size=2).tolist()
         parts = zip((rows[:half], rows[half:]), seeds, strict=True)
         labels = [nearest(rows, centers(part, K, seed, starts=3)) for part, seed in parts]
-        agreed[pair] = adjusted_rand_score(*labels)
-    return float(agreed.mean())
+        agreed.append(adjusted_rand_score(*labels))
+    return float(np.mean(agreed))
 
 
 def separation(z: NDArray[Any], K: int, seed: int) -> float:
@@ -197,14 +193,12 @@ def _lloyd(x: Floats, middles: Floats, iterations: int) -> Floats:
 
 def _distances(x: Floats, middles: Floats) -> Floats:
     """Return |x - m|^2 - |x|^2, (B, n, D) and (B, K, D) -> (B, n, K)."""
-    distances: Floats = (middles**2).sum(2)[:, None] - 2 * x @ middles.swapaxes(1, 2)
-    return distances
+    return np.asarray((middles**2).sum(2)[:, None] - 2 * x @ middles.swapaxes(1, 2))
 
 
 def _members(labels: NDArray[np.int64], K: int) -> Floats:
     """Return one-hot rows per cluster: (B, n) -> (B, K, n)."""
-    one_hot: Floats = (labels[:, None] == np.arange(K)[:, None]).astype(np.float64)
-    return one_hot
+    return np.asarray((labels[:, None] == np.arange(K)[:, None]).astype(np.float64))
 
 
 def _rand_index(a: NDArray[np.int64], b: NDArray[np.int64], K: int) -> Floats:
@@ -214,26 +208,25 @@ def _rand_index(a: NDArray[np.int64], b: NDArray[np.int64], K: int) -> Floats:
     left, right = _pairs(table.sum(2)).sum(1), _pairs(table.sum(1)).sum(1)
     expected, most = left * right / _pairs(a.shape[1]), (left + right) / 2
     same = most == expected  # one cluster, or as many as samples
-    index: Floats = np.where(same, 1.0, (both - expected) / np.where(same, 1.0, most - expected))
-    return index
+    return np.where(same, 1.0, (both - expected) / np.where(same, 1.0, most - expected))
 
 
 def _pairs(n: Any) -> Any:
     return n * (n - 1) / 2
 
 
-def _axes(z: Floats) -> Floats:
-    """Rotate z (n, D) to its first principal axes, which keeps the distances that k-means uses."""
-    centered = z - z.mean(0)
-    _, vectors = np.linalg.eigh(centered.T @ centered)
-    rotated: Floats = centered @ vectors[:, ::-1][:, :AXES]
-    return rotated
+def _axes(z: NDArray[Any], rng: Generator) -> Floats:
+    """Rotate a subset of z (n, D) to its first principal axes, which keeps the distances that
+    k-means uses."""
+    points = z[rng.permutation(len(z))[:ROWS]].astype(np.float64)
+    points -= points.mean(0)
+    vectors = np.linalg.eigh(points.T @ points)[1]
+    return np.asarray(points @ vectors[:, ::-1][:, :AXES])
 
 
 def draw_like(rows: NDArray[Any], n: int, seed: int) -> NDArray[Any]:
     """Draw n rows (n, D) from the `mixture` of rows (m, D)."""
-    drawn: NDArray[Any] = mixture(rows, seed).sample(n)[0]
-    return drawn
+    return np.asarray(mixture(rows, seed).sample(n)[0])
 
 
 def mixture(rows: NDArray[Any], seed: int) -> GaussianMixture:
