@@ -83,12 +83,12 @@ class Search:
 
     def defaults(self) -> dict[str, Any]:
         """The point of the defaults, without those outside the space."""
-        model = self._usual()
-        values = {k: 1.0 if s.factor else getattr(model, k) for k, s in self._open().items()}
-        return {s.factor or k: values[k] for k, s in self._open().items() if s.has(values[k])}
-
-    def _usual(self) -> Estimator:
-        return _usual(self.method(**self.fixed), self.trial.views)
+        model, point = _usual(self.method(**self.fixed), self.trial.views), {}
+        for name, space in self._open().items():
+            value = 1.0 if space.factor else getattr(model, name)
+            if space.has(value):
+                point[space.factor or name] = value
+        return point
 
     def shares(self) -> tuple[float, ...]:
         return SHARES if issubclass(self.method, NeuralEstimator) else SHARES[-1:]
@@ -98,12 +98,14 @@ class Search:
 
     def settings(self, candidate: Mapping[str, Any]) -> Settings:
         """The changes to the defaults at a point of the space."""
-        model, wanted = self._usual(), {}
+        model, changed = _usual(self.method(**self.fixed), self.trial.views), {}
         for name, space in self._open().items():
-            given, default = candidate.get(space.factor or name), getattr(model, name)
-            if given is not None:
-                wanted[name] = rounded(given * default) if space.factor else given
-        return {k: v for k, v in wanted.items() if v != getattr(model, k)}
+            value, default = candidate.get(space.factor or name), getattr(model, name)
+            if value is not None and space.factor:
+                value = rounded(value * default)
+            if value is not None and value != default:
+                changed[name] = value
+        return changed
 
     def error(self, settings: Settings, share: float = 1.0, on: Trial | None = None) -> float:
         """The error on the hidden views after a share of the training; infinite if it fails."""
@@ -120,9 +122,17 @@ class Search:
                 raise
             return FAILED
 
-    def measure(self, settings: Settings, share: float = 1.0) -> Tried:
-        known = [t for t in self.tried if (t.settings, t.share) == (settings, share)]
-        return known[0] if known else self._note(settings, self.error(settings, share), share)
+    def measure(self, settings: Settings, share: float = 1.0, error: float | None = None) -> Tried:
+        """Measure a candidate, or note its error, once."""
+        for known in self.tried:
+            if (known.settings, known.share) == (settings, share):
+                return known
+        error = self.error(settings, share) if error is None else error
+        self.tried.append(Tried(settings, error, share))
+        progress.advance(share)
+        if self.on_tried is not None:
+            self.on_tried(self.tried[-1])
+        return self.tried[-1]
 
     def measure_all(self, candidates: Sequence[Settings], share: float) -> list[Tried]:
         """Measure candidates until the deadline, on the workers of a joblib backend if one is set.
@@ -136,16 +146,8 @@ class Search:
                 break
             error = next(errors)
             error = FAILED if isinstance(error, BrokenExecutor) else error
-            known.append(self._note(settings, error, share))
+            known.append(self.measure(settings, share, error))
         return known
-
-    def _note(self, settings: Settings, error: float, share: float) -> Tried:
-        candidate = Tried(settings, error, share)
-        self.tried.append(candidate)
-        progress.advance(share)
-        if self.on_tried is not None:
-            self.on_tried(candidate)
-        return candidate
 
     def _open(self) -> dict[str, Choice | Range]:
         """Settings that can be tuned and that the user left open."""
@@ -169,25 +171,23 @@ def tune(
     if not search.space():
         raise ValueError(f"{method.__name__} has no setting left to tune")
     start = time.monotonic()
-    default = search.measure({})
-    count = TRIALS if trials is None and minutes is None else trials
+    default, count = search.measure({}), trials or TRIALS
     if minutes is not None:  # the two that are confirmed must still have their time
         took = time.monotonic() - start
         search.deadline = start + 60 * minutes - 2 * took
         fit = max(1, int(KEEP * (60 * minutes / took - 3) * backends.size()))
-        count = fit if count is None else min(count, fit)
+        count = fit if trials is None else min(trials, fit)
     shares = enumerate(search.shares())  # the best third is kept at each of them
-    cost = float(sum(share * -(-(count or TRIALS) // KEEP**i) for i, share in shares))
+    cost = float(sum(share * -(-count // KEEP**i) for i, share in shares))
     one_by_one = find_spec("optuna") is not None and not backends.elsewhere()
     with progress.shown(), progress.task("tuning", cost):
-        (_by_optuna if one_by_one else _by_halving)(search, count or TRIALS)
+        (_by_optuna if one_by_one else _by_halving)(search, count)
     longest = max((t.share for t in search.tried[1:]), default=1.0)
     finalists = [t for t in search.tried if t.share == longest]
-    best = min([default, *finalists], key=lambda t: t.error)
-    if best is default:
-        return Tuned(default, best, (default.error, default.error), search.tried)
-    other = Trial.of(views, seed + 1)
-    confirmed = search.error({}, on=other), search.error(best.settings, on=other)
+    best, confirmed = min([default, *finalists], key=lambda t: t.error), (default.error,) * 2
+    if best is not default:
+        other = Trial.of(views, seed + 1)
+        confirmed = search.error({}, on=other), search.error(best.settings, on=other)
     return Tuned(default, best, confirmed, search.tried)
 
 
@@ -252,6 +252,5 @@ def _shorten(model: NeuralEstimator, share: float, views: Views) -> None:
     """Shorten all stages of the schedule by the same factor."""
     usual = _usual(model, views)
     for name, known in declarations.declared(model).items():
-        length = getattr(usual, name)
-        if known.length and length:
-            model.set_params(**{name: max(1, round(share * length))})
+        if known.length and getattr(usual, name):
+            model.set_params(**{name: max(1, round(share * getattr(usual, name)))})
