@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from html import escape
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ def facts(data: Views) -> dict[str, Any]:
     samples, of samples with each set of views, and the share of missing entries in each view."""
     patterns, counts = np.unique(data.mask.numpy(), axis=0, return_counts=True)
     order = np.argsort(-counts, kind="stable")[:NAMED]
-    names = [tuple(n for n, s in zip(data.names, patterns[k], strict=True) if s) for k in order]
+    names = [tuple(compress(data.names, patterns[k])) for k in order]
     return {
         "samples": len(data),
         "observed": dict(zip(data.names, data.mask.sum(0).tolist(), strict=True)),
@@ -41,49 +42,16 @@ def facts(data: Views) -> dict[str, Any]:
     }
 
 
-def text(model: Any, params: Mapping[str, Any], arrays: str) -> str:
-    """Return the card of a model that was fitted with these settings, as markdown; `arrays` is the
-    file of its arrays."""
-    facts = model.fitted_on_
-    rows = [[f"`{name}`", plain(value)] for name, value in _changed(model, params)]
-    used = ", ".join(f"`{k}` {plain(v)}" for k, v in model.decided().items())
-    settings = [f"These differ from the defaults:\n\n{table(('setting', 'value'), rows)}"]
-    settings = settings if rows else ["All are the defaults."]
-    settings += [f"Data and device decided: {used}."] if used else []
-    settings += [f"Fitted with vedute {facts['version']}, seed {model.seed_}."]
-    clusters = hasattr(model, "labels_")
-    verbs = ["a representation of each sample"]
-    verbs += ["missing views and entries, with intervals"] if model.generative else []
-    verbs += ["a cluster for each sample"] if clusters else []
-    limits = [LIMIT, *(INFERRED_LIMITS if model.generative else ()), *([CLUSTERS] * clusters)]
-    limits += [SAMPLES] if len(model.embedding_) else []
-    sections = {
-        "Data": _data(model, facts),
-        "Settings": "\n\n".join(settings),
-        "How well it infers what is missing": _hidden(model),
-        "Intended use": f"{USE} It gives {'; '.join(verbs)}. `vedute.load(folder)` loads it.",
-        "Limits": "\n".join(f"- {line}" for line in limits),
-    }
-    head = f"# Model card: {type(model).__name__}\n\nOf the model in `model.json` and `{arrays}`."
-    body = "".join(f"\n\n## {title}\n\n{content}" for title, content in sections.items())
-    return f"{head}{body}\n"
-
-
-USE = "For samples like those it was fitted on, with any of these views."
-LIMIT = (
-    "It knows samples like those it was fitted on. For others, such as those of another "
-    "laboratory or population, errors are likely larger; nothing above says by how much."
-)
-INFERRED_LIMITS = (
-    "Views were hidden at random. Where a view is missing because of its own values, "
-    "errors and coverage may be worse than in the table.",
-    "What is inferred is no measurement. Intervals cover on average over samples and "
-    "features, not for each of them.",
-)
-CLUSTERS = "Clusters were learned without labels: people have to decide what they mean."
-SAMPLES = (
-    "The model holds the representation of each sample it was fitted on, with some methods "
-    "samples themselves. Share it only where you may share these."
+LIMITS = (  # of all models, of those that impute (two), that cluster, and that keep samples
+    "It knows samples like those it was fitted on. For others, such as those of another laboratory "
+    "or population, errors are likely larger; nothing above says by how much.",
+    "Views were hidden at random. Where a view is missing because of its own values, errors and "
+    "coverage may be worse than in the table.",
+    "What is inferred is no measurement. Intervals cover on average over samples and features, "
+    "not for each of them.",
+    "Clusters were learned without labels: people have to decide what they mean.",
+    "The model holds the representation of each sample it was fitted on, with some methods samples "
+    "themselves. Share it only where you may share these.",
 )
 WAS_HIDDEN = (
     "Some observed views were hidden from the model and then inferred. Error: mean squared error, "
@@ -96,17 +64,44 @@ WAS_SEEN = (
 )
 
 
-def _data(model: Any, facts: dict[str, Any]) -> str:
+def text(model: Any, params: Mapping[str, Any], arrays: str) -> str:
+    """Return the card of a model that was fitted with these settings, as markdown; `arrays` is the
+    file of its arrays."""
+    infers, clusters = model.generative, hasattr(model, "labels_")
+    rows = [[f"`{name}`", plain(value)] for name, value in _changed(model, params)]
+    differing = f"These differ from the defaults:\n\n{table(('setting', 'value'), rows)}"
+    settings = [differing if rows else "All are the defaults."]
+    if used := ", ".join(f"`{k}` {plain(v)}" for k, v in model.decided().items()):
+        settings.append(f"Data and device decided: {used}.")
+    settings.append(f"Fitted with vedute {model.fitted_on_['version']}, seed {model.seed_}.")
+    verbs = ["a representation of each sample"]
+    verbs += ["missing views and entries, with intervals"] if infers else []
+    verbs += ["a cluster for each sample"] if clusters else []
+    apply = (True, infers, infers, clusters, len(model.embedding_) > 0)
+    use = "For samples like those it was fitted on, with any of these views. It gives"
+    sections = {
+        "Data": _data(model),
+        "Settings": "\n\n".join(settings),
+        "How well it infers what is missing": _hidden(model),
+        "Intended use": f"{use} {'; '.join(verbs)}. `vedute.load(folder)` loads it.",
+        "Limits": "\n".join(f"- {limit}" for limit in compress(LIMITS, apply)),
+    }
+    head = f"# Model card: {type(model).__name__}\n\nOf the model in `model.json` and `{arrays}`."
+    body = "".join(f"\n\n## {title}\n\n{content}" for title, content in sections.items())
+    return f"{head}{body}\n"
+
+
+def _data(model: Any) -> str:
     """Describe sizes, kinds, missing values, and the sets of views that samples have."""
-    n, observed, holes, rows = facts["samples"], facts["observed"], facts["holes"], []
+    facts, rows = model.fitted_on_, []
     for view in model.views_:
-        shape = " × ".join(map(str, view.shape)) or "1"
-        seen = f"{observed[view.name]} of {n}"
-        rows.append([plain(view.name), shape, view.kind, seen, percent(holes[view.name])])
+        seen = f"{facts['observed'][view.name]} of {facts['samples']}"
+        holes = f"{100 * facts['holes'][view.name]:.1f} %"
+        rows.append([plain(view.name), html.shape(view.shape), view.kind, seen, holes])
     heads = ("view", "features", "kind", "samples that have it", "entries missing there")
     sets = [[", ".join(map(plain, k)), str(count)] for k, count in facts["patterns"].items()]
-    parts = [f"{n} samples. {len(rows)} views:", table(heads, rows)]
-    parts += [table(("views that a sample has", "samples"), sets)]
+    parts = [f"{facts['samples']} samples. {len(rows)} views:", table(heads, rows)]
+    parts.append(table(("views that a sample has", "samples"), sets))
     if facts["other_patterns"]:
         parts.append(f"And {facts['other_patterns']} rarer sets of views.")
     return "\n\n".join(parts)
@@ -129,26 +124,21 @@ def _hidden(model: Any) -> str:
     """Describe errors and coverage at views that were hidden from training, by view."""
     if not model.generative:
         return "This method infers nothing: it has a representation and clusters only."
-    tested, hidden = model.hidden_predictions_, model.hidden_
+    tested, hidden, rows = model.hidden_predictions_, model.hidden_, []
     held_out = bool(len(tested.get("at", ())))
     at = tested["at"] if held_out else slice(None)
-    error = tested["error"] if held_out else hidden["error"]
-    which, base, rows = hidden["view"][at], hidden["mean_error"][at], []
+    errors = (tested if held_out else hidden)["error"], hidden["mean_error"][at]
     covered = np.full(len(model.views_), np.nan)
     if "covered" in tested:
         covered = tested["covered"][:, np.abs(tested["levels"] - INTERVAL_LEVEL).argmin()]
     for v, (view, share) in enumerate(zip(model.views_, covered, strict=True)):
-        mine = which == v
-        errors = [f"{e[mine].mean():.3f}" if mine.any() else "–" for e in (error, base)]
-        known = percent(share) if np.isfinite(share) else "not known"
-        rows.append([plain(view.name), str(int(mine.sum())), *errors, known])
+        mine = hidden["view"][at] == v
+        means = [f"{e[mine].mean():.3f}" if mine.any() else "–" for e in errors]
+        known = f"{100 * share:.1f} %" if np.isfinite(share) else "not known"
+        rows.append([plain(view.name), str(int(mine.sum())), *means, known])
     cover = f"{100 * INTERVAL_LEVEL:.0f} % intervals cover"
     heads = ("view", "hidden samples", "error", "error of the mean", cover)
     return f"{WAS_HIDDEN if held_out else WAS_SEEN}\n\n{table(heads, rows)}"
-
-
-def percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -161,23 +151,20 @@ def plain(name: Any) -> str:
     return escape(" ".join(str(name).split()), quote=False).translate(MARKS)
 
 
-# The summary for notebooks.
-
-
 def summary(model: Any) -> str:
-    """Return the views with kinds and R2, clusters and a refit, as HTML; empty before fit."""
-    results = model.results()
+    """Return the views with kinds and R2, clusters and a refit, as HTML for notebooks; empty before
+    fit."""
+    results, rows, lines = model.results(), [], []
     if "embedding_" not in results:
         return ""
     r2 = results.get("r2_", {})
     heads = ("view", "shape", "kind", *(["variance of hidden views explained"] if r2 else []))
-    rows = [
-        [view.name, html.shape(view.shape), view.kind, *([_share(r2.get(view.name))] if r2 else [])]
-        for view in model.views_
-    ]
+    for view in model.views_:
+        share = r2.get(view.name, np.nan)
+        known = f"{round(100 * share)} %" if np.isfinite(share) else "none was hidden"
+        rows.append([view.name, html.shape(view.shape), view.kind, known][: len(heads)])
     n, D = model.embedding_.shape
     title = f"Fitted on {n} samples with {len(rows)} views: a representation of {D} numbers"
-    lines = []
     if "labels_" in results:
         sizes = np.bincount(results["labels_"]).tolist()
         shown = ", ".join(map(str, sizes[:20])) + (", ..." if len(sizes) > 20 else "")
@@ -185,7 +172,3 @@ def summary(model: Any) -> str:
     if results.get("learned_again_"):
         lines += ["Refitted with all views after evaluation on the hidden ones"]
     return html.section(title, html.table(heads, rows), html.lines(lines))
-
-
-def _share(r2: float | None) -> str:
-    return "none was hidden" if r2 is None or not np.isfinite(r2) else f"{round(100 * r2)} %"
