@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, compress
 from timeit import repeat
 from typing import Any
 
@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from vedute.data import kinds, missing, scaling
 from vedute.data.escaping import listed
@@ -105,12 +104,11 @@ class Inspection:
     def warnings(self) -> Iterator[str]:
         """Warnings to read before fitting, one sentence each."""
         for v in self.views:
-            yield from _warnings(v, self.repeated_samples)
+            yield from (f"view {v.name!r} {text}" for text in _warnings(v, self.repeated_samples))
         home = {name: p for p, part in enumerate(self.parts) for name in part}
         for a, b in (pair for pair in self.strangers if home[pair[0]] == home[pair[1]]):
             yield f"no sample has both {a!r} and {b!r}: only other views relate them"
-        apart = missing.components_warning(self.parts)
-        if apart is not None:
+        if apart := missing.components_warning(self.parts):
             yield apart
         if self.repeated_samples:
             yield f"some samples repeat an earlier one in every view ({self.repeated_samples})"
@@ -135,12 +133,14 @@ def inspect(views: Views, given: Mapping[str, str] | str = kinds.AUTO_WORD) -> I
     differ = seen[:, [facts.rows_differ for facts, _ in inspected]].any(1)
     meet = missing.pair_counts(seen)
     pairs = combinations(range(len(specs)), 2)
+    patterns, counts = np.unique(seen, axis=0, return_counts=True)
+    order = np.lexsort((-patterns.sum(1), -counts))
     names = [spec.name for spec in specs]
     return Inspection(
         n=len(views),
         views=[facts for facts, _ in inspected],
         rates=rates(seen),
-        patterns=_patterns(seen, names),
+        patterns=[([*compress(names, patterns[k])], int(counts[k])) for k in order],
         together=meet.tolist(),
         strangers=[(names[a], names[b]) for a, b in pairs if not meet[a, b]],
         parts=missing.components(seen, names),
@@ -176,20 +176,21 @@ def _look(
     views: Views, v: int, spec: ViewSpec, fitted: FittedView
 ) -> tuple[ViewFacts, NDArray[np.uint64]]:
     """Facts on a view, and a hash of each of its rows."""
-    raw, row = views.x[v].flatten(1), views.mask[:, v]
-    observed = views.seen(v).flatten(1)
-    x, holes = raw[row], views.holes[v]
+    raw, row, observed = views.x[v].flatten(1), views.mask[:, v], views.seen(v).flatten(1)
+    x, holes, codes = raw[row], views.holes[v], np.zeros(len(views), np.uint64)
     try:
         stats = scaling.fit("standard", raw, observed)
     except OverflowError as e:
         raise ValueError(f"view {spec.name!r} {e}") from None
     code = _mixed(x.numpy(), None if holes is None else holes.flatten(1)[row].numpy())
-    zero = (x == 0).all(1) & observed[row].any(1)
-    codes = np.zeros(len(views), np.uint64)
     codes[row.numpy()] = code
-    low, high = _range(raw, observed)
-    kind, likelihood = kinds.KINDS[fitted.kind], fitted.likelihood
+    zero = (x == 0).all(1) & observed[row].any(1)
+    values = raw if observed.all() else raw[observed]
+    kind, farthest = kinds.KINDS[fitted.kind], 0.0
     scaled = "bytes" if raw.dtype == torch.uint8 else kind.scaling
+    if scaled == "standard" and values.numel():
+        z = (raw.double() - torch.from_numpy(stats.shift)).abs_() / torch.from_numpy(stats.scale)
+        farthest = float(z.masked_fill_(~observed, 0.0).max())
     facts = ViewFacts(
         name=spec.name,
         shape=spec.shape,
@@ -197,16 +198,16 @@ def _look(
         observed=len(x),
         missing=1 - len(x) / len(views),
         holes=0.0 if holes is None or not x.numel() else float(holes.sum()) / x.numel(),
-        low=low,
-        high=high,
+        low=float(values.min()) if values.numel() else None,
+        high=float(values.max()) if values.numel() else None,
         kind=kind.name,
         why=fitted.why,
-        likelihood=likelihood.name,
+        likelihood=fitted.likelihood.name,
         scaling=scaled,
         constant=[k for k, s in zip(features(spec), stats.std.ravel(), strict=True) if s == 0],
         zero_rows=int(zero.sum()),
         repeated_rows=_repeats(code[~zero.numpy()]),
-        farthest=_farthest(raw, observed, stats) if kind.scaling == "standard" else 0.0,
+        farthest=farthest,
     )
     return facts, codes
 
@@ -223,43 +224,24 @@ def features(spec: ViewSpec) -> list[str]:
 
 
 def _warnings(v: ViewFacts, repeated: int) -> Iterator[str]:
+    """Warnings on a view, of whose rows `repeated` repeat in every view."""
     if not v.observed:
-        yield f"view {v.name!r} is missing for every sample: leave it out"
+        yield "is missing for every sample: leave it out"
         return
     if v.constant:
-        yield f"view {v.name!r} has columns of one value, or of none: {listed(v.constant)}"
+        yield f"has columns of one value, or of none: {listed(v.constant)}"
     if v.zero_rows:
         yield (
-            f"view {v.name!r} has rows of zeros ({v.zero_rows}), which count as data: if they "
-            "mean missing, write NaN instead"
+            f"has rows of zeros ({v.zero_rows}), which count as data: if they mean missing, write "
+            "NaN instead"
         )
     if v.repeated_rows > repeated and v.rows_differ:
-        yield f"view {v.name!r} has rows that repeat an earlier one ({v.repeated_rows})"
+        yield f"has rows that repeat an earlier one ({v.repeated_rows})"
     if v.farthest > FAR_VALUE:
         yield (
-            f"view {v.name!r} has values {v.farthest:.0f} standard deviations from the mean: "
-            "look at them, or set its likelihood to laplace"
+            f"has values {v.farthest:.0f} standard deviations from the mean: look at them, or set "
+            "its likelihood to laplace"
         )
-
-
-def _patterns(seen: Bools, names: Sequence[str]) -> list[tuple[list[str], int]]:
-    kinds, counts = np.unique(seen, axis=0, return_counts=True)
-    order = sorted(range(len(kinds)), key=lambda i: (-counts[i], -kinds[i].sum(), i))
-    return [([k for k, s in zip(names, kinds[i], strict=True) if s], int(counts[i])) for i in order]
-
-
-def _range(raw: Tensor, observed: Tensor) -> tuple[float, float] | tuple[None, None]:
-    if not observed.any():
-        return None, None
-    values = raw if observed.all() else raw[observed]
-    return float(values.min()), float(values.max())
-
-
-def _farthest(raw: Tensor, observed: Tensor, stats: scaling.Scaler) -> float:
-    if raw.dtype == torch.uint8 or not observed.any():
-        return 0.0
-    z = (raw.double() - torch.from_numpy(stats.shift)).abs_() / torch.from_numpy(stats.scale)
-    return float(z.masked_fill_(~observed, 0.0).max())
 
 
 def _mixed(x: NDArray[Any], holes: Bools | None = None) -> NDArray[np.uint64]:

@@ -144,12 +144,10 @@ def _codes(y: ArrayLike, labels: ArrayLike) -> tuple[NDArray[np.intp], NDArray[n
 
 
 def _checked(hidden: ArrayLike, *scored: Given) -> tuple[NDArray[np.bool_], list[list[Floats]]]:
-    """The (n, L) bool array, and L arrays (n, d) of each, in the order of the first; frames in the
-    order of its rows and columns."""
-    truth, *others = _lists(*scored)
-    where = np.asarray(hidden, bool)
-    parts = [truth, *(_aligned(truth, views) for views in others)]
-    expected = [np.shape(a) for a in truth]
+    """The (n, L) bool array, and L arrays (n, d) of each, in the order of the first."""
+    where, results = np.asarray(hidden, bool), []
+    parts = _lists(*scored)
+    expected = [np.shape(a) for a in parts[0]]
     for views in parts:
         shapes = [np.shape(a) for a in views]
         if where.ndim != 2 or [s[:1] for s in shapes] != [where.shape[:1]] * where.shape[1]:
@@ -159,18 +157,18 @@ def _checked(hidden: ArrayLike, *scored: Given) -> tuple[NDArray[np.bool_], list
             )
         if shapes != expected:
             raise ValueError(f"views have shapes {shapes}; the true ones differ, pass equal shapes")
-    flat = [(len(where), int(np.prod(shape[1:]))) for shape in expected]
-    return where, [
-        [np.asarray(a, np.float64).reshape(shape) for a, shape in zip(views, flat, strict=True)]
-        for views in parts
-    ]
+        flat = [(len(where), int(np.prod(shape[1:]))) for shape in shapes]
+        pairs = zip(views, flat, strict=True)
+        results.append([np.asarray(a, np.float64).reshape(shape) for a, shape in pairs])
+    return where, results
 
 
-def _lists(first: Given, *others: Given) -> list[list[ArrayLike]]:
-    """Convert all to lists; dicts in the order of the first, Views with NaN where missing."""
+def _lists(*scored: Given) -> list[list[ArrayLike]]:
+    """Convert all to lists; dicts in the order of the first, Views with NaN where missing, frames
+    with the rows and columns of the first in their order."""
     lists: list[list[ArrayLike]] = []
     names: list[str] | None = None
-    for views in (first, *others):
+    for views in scored:
         if isinstance(views, Views):
             known = (views.known(v).astype(np.float64) for v in range(len(views.x)))
             views = dict(zip(views.names, known, strict=True))
@@ -181,21 +179,14 @@ def _lists(first: Given, *others: Given) -> list[list[ArrayLike]]:
                     f"views are {', '.join(map(str, views))}; the true ones differ, pass the same"
                 )
             views = [views[k] for k in names]
-        lists.append([*views])
+        views = [*views]
+        for v, (view, true) in enumerate(zip(views, lists[0] if lists else (), strict=False)):
+            if isinstance(view, pd.DataFrame) and isinstance(true, pd.DataFrame):
+                if set(view.index) != set(true.index) or set(view.columns) != set(true.columns):
+                    raise ValueError(f"view {v} has other samples or columns than the true one")
+                views[v] = view.loc[true.index, true.columns]
+        lists.append(views)
     return lists
-
-
-def _aligned(truth: Sequence[ArrayLike], views: Sequence[ArrayLike]) -> list[ArrayLike]:
-    """Align frames to the rows and columns of the true ones."""
-    aligned = []
-    for v, view in enumerate(views):
-        like = truth[v] if v < len(truth) else None
-        if isinstance(view, pd.DataFrame) and isinstance(like, pd.DataFrame):
-            if set(view.index) != set(like.index) or set(view.columns) != set(like.columns):
-                raise ValueError(f"view {v} has other samples or columns than the true one")
-            view = view.loc[like.index, like.columns]
-        aligned.append(view)
-    return aligned
 
 
 def _deviations(x: Floats) -> Floats:
