@@ -28,10 +28,20 @@ def inferred(
     model.learner.imputer()  # refuses a method that does not impute
     v = place(model, view)
     views = Views.of(X, None, model.columns, like=model.specs, dtype=torch.float64)
-    row = views[position(views, i)].to("cpu")
-    ends = model.impute(row, interval=coverage)
+    if isinstance(i, (int, np.integer)) and not isinstance(i, bool):
+        if not 0 <= i < len(views):
+            raise IndexError(f"no sample {i}; X has {len(views)}, from 0 to {len(views) - 1}")
+        row = int(i)
+    else:
+        rows = [r for r, same in enumerate(() if views.ids is None else views.ids) if same == i]
+        if not rows:
+            last = len(views) - 1
+            raise IndexError(f"no sample {i!r}; pass its position, from 0 to {last}, or its id")
+        row = rows[0]
+    sample = views[row].to("cpu")
+    ends = model.impute(sample, interval=coverage)
     mean, lower, upper = (filled.known(v).astype(float).ravel() for filled in ends)
-    scaler, seen = model.views_[v].scaler, row.seen(v).flatten().numpy()
+    scaler, seen = model.views_[v].scaler, sample.seen(v).flatten().numpy()
     center, deviation = scaler.moments(scaler.mean, scaler.std)
     columns = {"value": mean, "lower": lower, "upper": upper, "observed": seen}
     columns |= {"mean": center.ravel(), "std": deviation.ravel()}
@@ -47,16 +57,3 @@ def place(model: Estimator, view: str | int) -> int:
     if model.views_[int(v)].likelihood.text:
         raise ValueError(f"view {names[int(v)]!r} holds tokens, which have no intervals")
     return int(v)
-
-
-def position(views: Views, i: Any) -> int:
-    """The row of a sample, given that or its id."""
-    n = len(views)
-    if isinstance(i, (int, np.integer)) and not isinstance(i, bool):
-        if not 0 <= i < n:
-            raise IndexError(f"no sample {i}; X has {n}, from 0 to {n - 1}")
-        return int(i)
-    matches = [row for row, same in enumerate(() if views.ids is None else views.ids) if same == i]
-    if not matches:
-        raise IndexError(f"no sample {i!r}; pass its position, from 0 to {n - 1}, or its id")
-    return matches[0]

@@ -55,8 +55,9 @@ def pool(estimates: Sequence[Any], variances: Sequence[Any], df: float | None = 
     """
     first = estimates[0] if len(estimates) else None
     q, u = _stacked("estimates", estimates, first), _stacked("variances", variances, first)
-    if len(q) != len(u) or len(q) < 2:
-        counts = f"{len(q)} estimates and {len(u)} variances"
+    m = len(q)
+    if m != len(u) or m < 2:
+        counts = f"{m} estimates and {len(u)} variances"
         raise ValueError(f"{counts}; pass one of each for two or more imputations")
     if q.shape != u.shape:
         raise ValueError(f"estimates have shape {q.shape[1:]}, variances {u.shape[1:]}")
@@ -64,25 +65,19 @@ def pool(estimates: Sequence[Any], variances: Sequence[Any], df: float | None = 
         raise ValueError("estimates must be finite, and variances finite and not negative")
     if df is not None and not df > 0:
         raise ValueError(f"df must be positive, got {df!r}")
-    pooled = _rules(q, u, df)
+    between = (1 + 1 / m) * q.var(0, ddof=1)
+    total = u.mean(0) + between
+    share = np.divide(between, total, out=np.zeros_like(total), where=total > 0)
+    with np.errstate(divide="ignore"):
+        rest = np.asarray((m - 1) / share**2)  # infinite where all imputations agree
+        if df is not None:
+            rest = np.asarray(1 / (1 / rest + 1 / ((df + 1) / (df + 3) * df * (1 - share))))
+    # r / (r + 1) is the share of the variance, 1 / (r + 1) the rest of it
+    missing = np.where(share > 0, share + (1 - share) * 2 / (rest + 3), 0.0)
+    pooled = q.mean(0), np.sqrt(total), rest, missing
     if isinstance(first, pd.Series):
         return Pooled(*(pd.Series(x, first.index) for x in pooled))
     return Pooled(*(x if x.ndim else float(x) for x in pooled))
-
-
-def _rules(q: Floats, u: Floats, df: float | None) -> tuple[Floats, Floats, Floats, Floats]:
-    """Estimate, standard error, degrees of freedom and missing information; q, u (m, ...)."""
-    m, within = len(q), u.mean(0)
-    between = (1 + 1 / m) * q.var(0, ddof=1)
-    total = within + between
-    share = np.divide(between, total, out=np.zeros_like(total), where=total > 0)
-    with np.errstate(divide="ignore"):
-        rest = (m - 1) / share**2  # infinite where all imputations agree
-        if df is not None:
-            rest = 1 / (1 / rest + 1 / ((df + 1) / (df + 3) * df * (1 - share)))
-    # r / (r + 1) is the share of the variance, 1 / (r + 1) the rest of it
-    missing = np.where(share > 0, share + (1 - share) * 2 / (rest + 3), 0.0)
-    return q.mean(0), np.sqrt(total), np.asarray(rest), missing
 
 
 def _stacked(name: str, given: Sequence[Any], first: Any) -> Floats:

@@ -31,13 +31,27 @@ def profiles(model: Estimator, X: Any) -> pd.DataFrame:
     clusters = np.unique(labels)
     if len(clusters) < 2:
         raise ValueError("all samples are in one cluster; two are needed to differ")
-    shown = [v for v, view in enumerate(model.views_) if not view.likelihood.text]
-    differences = [_differences(data, v, labels, clusters) for v in shown]
-    names = [(data.names[v], name) for v in shown for name in features(model.specs[v])]
+    rows, names, differences = [torch.from_numpy(labels == k) for k in clusters], [], []
+    for v, view in enumerate(model.views_):
+        if view.likelihood.text:
+            continue
+        seen = data.seen(v).flatten(1)
+        x = data.floating().x[v].flatten(1).masked_fill(~seen, 0)
+        count = torch.stack([seen[at].sum(0) for at in rows]).numpy().astype(np.float64)
+        total, square = (
+            torch.stack([a[at].sum(0, dtype=torch.float64) for at in rows]).numpy()
+            for a in (x, x.square())
+        )
+        with np.errstate(invalid="ignore", divide="ignore"):
+            mean = total / count
+            rest = (total.sum(0) - total) / (count.sum(0) - count)
+            variance = square.sum(0) / count.sum(0) - (total.sum(0) / count.sum(0)) ** 2
+            varies = variance > 1e-12 * square.sum(0) / count.sum(0)
+            differences.append(np.where(varies, (mean - rest) / np.sqrt(variance), np.nan))
+        names += [(view.name, name) for name in features(view.spec)]
     index = pd.MultiIndex.from_tuples(names, names=["view", "feature"])
-    return pd.DataFrame(
-        np.concatenate(differences, axis=1).T, index, pd.Index(clusters, name="cluster")
-    )
+    columns = pd.Index(clusters, name="cluster")
+    return pd.DataFrame(np.concatenate(differences, axis=1).T, index, columns)
 
 
 def strongest(effects: pd.DataFrame, most: int) -> pd.DataFrame:
@@ -48,21 +62,3 @@ def strongest(effects: pd.DataFrame, most: int) -> pd.DataFrame:
     best, cluster = rank.min(1), rank.argmin(1)
     chosen = np.argsort(best, kind="stable")[:most]
     return effects.iloc[chosen[np.lexsort((best[chosen], cluster[chosen]))]]
-
-
-def _differences(data: Views, v: int, labels: Labels, clusters: Labels) -> Floats:
-    """Standardised differences of view v, (clusters, features)."""
-    seen = data.seen(v).flatten(1)
-    x = data.floating().x[v].flatten(1).masked_fill(~seen, 0)
-    rows = [torch.from_numpy(labels == k) for k in clusters]
-    count = torch.stack([seen[at].sum(0) for at in rows]).numpy().astype(np.float64)
-    total, square = (
-        torch.stack([x[at].pow(p).sum(0, dtype=torch.float64) for at in rows]).numpy()
-        for p in (1, 2)
-    )
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean = total / count
-        rest = (total.sum(0) - total) / (count.sum(0) - count)
-        variance = square.sum(0) / count.sum(0) - (total.sum(0) / count.sum(0)) ** 2
-        varies = variance > 1e-12 * square.sum(0) / count.sum(0)
-        return np.where(varies, (mean - rest) / np.sqrt(variance), np.nan)

@@ -133,14 +133,6 @@ def unordered(view: FittedView) -> list[Column]:
     return [column for column in columns(view) if len(column.categories) > 2]
 
 
-def emptied(values: Floats, empty: Sequence[Column]) -> Floats:
-    """Return values (n, *shape) with NaN in these columns."""
-    flat = np.array(values.reshape(len(values), -1), float)
-    for column in empty:
-        flat[:, column.at] = np.nan
-    return flat.reshape(values.shape)
-
-
 def smallest_sets(p: pd.DataFrame, level: float) -> pd.DataFrame:
     """Return the fewest categories of each column that reach the level, most likely first."""
     parts, sets = {"category": p}, {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import product
 from operator import methodcaller
 from typing import Any, NamedTuple
 
@@ -62,9 +63,11 @@ def filled(imputer: Imputer, entry: Entry, interval: float | None, scale: str) -
             parts = enumerate(zip(views, means, stds, strict=True))
             intervals = [interval_of(*part, data, v, float(interval)) for v, part in parts]
             results = [[*end] for end in zip(*intervals, strict=True)]
-            for v, columns in unordered.items():
-                for end in results[1:]:
-                    end[v] = categories.emptied(end[v], columns)
+            for end, v in product(results[1:], unordered):
+                flat = end[v].astype(float).reshape(len(batch), -1)
+                for column in unordered[v]:
+                    flat[:, column.at] = np.nan
+                end[v] = flat.reshape(end[v].shape)
         for copy, values in zip(copies, results, strict=True):
             for v in copy.anew:
                 size = data.sizes[v] if data.sizes else None

@@ -71,7 +71,8 @@ class FittedView:
         word = (recognised.kind.scaling if automatic else scaled) if likelihood.scaled else "none"
         x = x[:] if is_sparse(x) and word not in scaling.SIZED else x
         _check_likelihood(raw.names[v], likelihood, x, seen)
-        _reject(raw.names[v], kinds.problem(recognised.kind, x, seen), "set another kind")
+        if problem := kinds.problem(recognised.kind, x, seen):
+            raise ValueError(f"view {raw.names[v]!r} {problem}, or set another kind")
         try:
             scaler = scaling.fit("tokens" if likelihood.text else word, x, seen)
         except OverflowError as e:
@@ -81,7 +82,7 @@ class FittedView:
             words = 1 + max(int(torch.where(seen[r], x[r], 0).max()) for r in pieces(x))
         known = automatic or kind != AUTO_WORD
         bounds = kinds.bounds(recognised.kind, x, seen) if known else FREE
-        about = (recognised.kind.name, recognised.why, bounds)
+        about = recognised.kind.name, recognised.why, bounds
         return cls(raw.specs[v], likelihood, scaler, words, None, *about)
 
     @property
@@ -139,9 +140,8 @@ class FittedView:
         return off.astype(np.float32)
 
     def in_units(self, scaled: Array, size: Array | float = 1.0) -> Array:
-        """Convert scaled values to the user's units. Probabilities of categories are unchanged, so
-        that a category without samples takes nothing from the others. size: see
-        `Views.size`."""
+        """Convert scaled values to the user's units; probabilities of categories are unchanged, so
+        that a category without samples takes nothing from the others. size: see `Views.size`."""
         return scaled if self.likelihood.shares else self.scaler.restore(scaled, size)
 
     def moments(
@@ -183,21 +183,23 @@ class FittedView:
 def scaled(views: Sequence[FittedView], raw: Views) -> Views:
     """Convert data to scaled units; values that no fitted view can have are rejected. Rows in a
     file are checked when they are read."""
-    possible = []
+    scalers, x = [], list(raw.parts)
     for v, view in enumerate(views):
-        possible.append(then(raw.parts[v], partial(_accepted, view, raw.seen_part(v))))
-    data = scaling.transform([view.scaler for view in views], replace(raw, x=tensors(possible)))
+        x[v] = then(x[v], partial(_accepted, view, raw.seen_part(v)))
+        scalers.append(view.scaler)
+    data = scaling.transform(scalers, replace(raw, x=tensors(x)))
     ids = data.index.cpu().numpy() if data.ids is None else data.ids
-    pairs = zip(data.parts, views, strict=True)
-    return replace(data, x=tensors([then(x, partial(_in_range, view, ids)) for x, view in pairs]))
+    for v, view in enumerate(views):
+        x[v] = then(data.parts[v], partial(_in_range, view, ids))
+    return replace(data, x=tensors(x))
 
 
 def _accepted(view: FittedView, seen: Seen, x: Tensor, rows: Any) -> Tensor:
     """Reject values outside the range of the likelihood or the scaling."""
     _check_likelihood(view.name, view.likelihood, x, seen[rows])
     if not view.scaler.signed and bool((negative := (x < 0) & seen[rows]).any()):
-        problem = f"holds {float(x[negative][0]):g} and was fitted as {view.kind}: correct it"
-        _reject(view.name, problem, "fit it as numbers")
+        value = f"view {view.name!r} holds {float(x[negative][0]):g} and was fitted as {view.kind}"
+        raise ValueError(f"{value}: correct it, or fit it as numbers")
     return x
 
 
@@ -234,12 +236,7 @@ def _kind(raw: Views, v: int, likelihood: Likelihood | None, scaled: str, kind: 
     return result
 
 
-def _reject(name: str, problem: str | None, otherwise: str) -> None:
-    if problem:
-        raise ValueError(f"view {name!r} {problem}, or {otherwise}")
-
-
 def _check_likelihood(name: str, likelihood: Likelihood, x: Part, seen: Seen) -> None:
     for rows in () if likelihood.scaled else pieces(x):  # scaled likelihoods take all numbers
-        problem = likelihood.problem(x[rows], seen[rows])
-        _reject(name, problem, "choose another likelihood")
+        if problem := likelihood.problem(x[rows], seen[rows]):
+            raise ValueError(f"view {name!r} {problem}, or choose another likelihood")

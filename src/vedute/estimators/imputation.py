@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter, methodcaller
@@ -157,16 +158,14 @@ class Imputer:
     def _reaches(self, held: HoldOut | HiddenEntries, subset: Sequence[int]) -> dict[int, Array]:
         """Return the reach of intervals by view, measured on `held`; without views of
         probabilities and words."""
-        far: dict[int, list[Array]] = {v: [] for v in subset if self.views[v].likelihood.scaled}
+        numeric, far = [v for v in subset if self.views[v].likelihood.scaled], defaultdict(list)
         for rows_of_batch in slices(len(held.inputs), self.rows(DRAWS)):  # samples may be wide
             part = held.part(rows_of_batch)
             means, stds = self.values(part.inputs, spread=True)
-            for v, distances in far.items():
+            for v in numeric:
                 rows, view, truth = part.rows_of(v), self.views[v], self.truth(part, v)
                 away = view.scaler.distance(truth, means[v][rows], stds[v][rows])
-                distances.append(view.varying(away))
-        if not len(held.inputs):
-            return {}
+                far[v].append(view.varying(away))
         sparse = [mostly_one_value(self.views[v].varying(held.truth_of(v).known(0))) for v in far]
         by_view = reaches([np.concatenate(parts) for parts in far.values()], sparse)
         return dict(zip(far, by_view, strict=True))

@@ -46,8 +46,7 @@ from vedute.nn.likelihoods import LIKELIHOODS, Likelihood
 from vedute.training.model import load_state
 
 FORMAT, FACTS, CARD = 1, "model.json", "model-card.md"
-TENSORS = re.compile(r"model-[0-9a-f]{64}\.safetensors")
-MAPPED = re.compile(r"array-[0-9a-f]{64}\.npy")
+ARRAYS = re.compile(r"(model|array)-[0-9a-f]{64}\.(safetensors|npy)")
 PART = re.compile(r"\.(model|array)[-.\w]*\.\d+\.part")
 METHODS_PACKAGE = "vedute.methods"  # whose methods are named after their files
 ABANDONED = 3600.0  # seconds after which files that no model.json names are removed
@@ -149,7 +148,7 @@ def clean(folder: Path, before: set[str]) -> None:
     """Remove the arrays of the previous model, and files left by killed saves."""
     now = files_of(folder)
     for path in folder.iterdir():
-        ours = any(pattern.fullmatch(path.name) for pattern in (PART, TENSORS, MAPPED))
+        ours = PART.fullmatch(path.name) or ARRAYS.fullmatch(path.name)
         if not ours or path.name in now or not path.is_file():
             continue
         if path.name in before or time() - path.stat().st_mtime > ABANDONED:
@@ -173,7 +172,7 @@ def read(folder: str | Path) -> Saved:
                 break
             if _sum(text.replace(str(facts["sha256"]), "", 1)) != facts["sha256"]:
                 raise ValueError(f"{FACTS} is not as it was saved")
-            if _file(folder, facts["tensors"], TENSORS).is_file():
+            if _file(folder, facts["tensors"]).is_file():
                 arrays = _arrays(folder, facts)
                 facts = json.loads(text, object_hook=partial(_unpack, arrays))
                 return Saved(*(facts[k] for k in Saved._fields))
@@ -189,7 +188,7 @@ def read(folder: str | Path) -> Saved:
 
 def _arrays(folder: Path, facts: dict[str, Any]) -> dict[str, Any]:
     """Read the arrays, memory-mapped ones as such, and verify their checksums and the card's."""
-    card, path = folder / CARD, _file(folder, facts["tensors"], TENSORS)
+    card, path = folder / CARD, _file(folder, facts["tensors"])
     if card.is_file() and digest(card) != facts["card"]:
         warnings.warn(f"{card} is not as it was saved with the model", stacklevel=2)
     limits.check(path.stat().st_size, path)
@@ -198,23 +197,23 @@ def _arrays(folder: Path, facts: dict[str, Any]) -> dict[str, Any]:
         raise ValueError(f"{path.name} is not as it was saved")
     arrays = {k: np.array(a) for k, a in load(content).items()}
     for key, name in facts["mapped"].items():
-        path = plain_file(_file(folder, name, MAPPED))
+        path = plain_file(_file(folder, name))
         arrays[key] = np.load(path, mmap_mode="r", allow_pickle=False)
         if digest(path) not in name:
             raise ValueError(f"{name} is not as it was saved")
     return arrays
 
 
-def _file(folder: Path, name: object, pattern: re.Pattern[str]) -> Path:
+def _file(folder: Path, name: object) -> Path:
     """Return a file of arrays; names that lead elsewhere are rejected."""
-    if not pattern.fullmatch(str(name)):
+    if not ARRAYS.fullmatch(str(name)):
         raise ValueError(f"{name!r} is no file of its arrays")
     return folder / str(name)
 
 
 def check_learned(cls: type, learned: Mapping[str, Any]) -> None:
-    """Reject attributes that the method does not learn, or of another type: loading sets nothing
-    else. Networks are saved by their weights."""
+    """Reject attributes that the method does not learn, or of another type, as loading sets nothing
+    else; and views of different shapes, or without finite units. Networks are saved by weights."""
     hints, declared = settings.hints(cls), settings.attributes(cls)
     for name, value in learned.items():
         if not name.endswith("_") or name not in hints.keys() | declared.keys():
@@ -223,24 +222,19 @@ def check_learned(cls: type, learned: Mapping[str, Any]) -> None:
         hint = dict if isinstance(hint, type) and issubclass(hint, nn.Module) else hint
         if not (isinstance(value, hint) if hint in (PLAIN, dict) else settings.fits(value, hint)):
             raise ValueError(f"{name} is a {type(value).__name__}")
-    for view in learned.get("views_", ()):
+    views = learned.get("views_", ())
+    for view in views:
         if not isinstance(view, FittedView):
             raise ValueError(f"one of views_ is a {type(view).__name__}")
-        _check_view(view, len(learned["views_"]))
-
-
-def _check_view(view: FittedView, n_views: int) -> None:
-    """Reject a view whose parts have different shapes, or whose units are not finite."""
-    shape = tuple(view.shape)
-    shapes = [(getattr(view.scaler, k), shape) for k in ("shift", "scale", "mean", "std")]
-    for c in (view.calibration, view.at_holes):
-        if c is not None:
-            most = max(n_views, c.by_seen.size)  # for a pair, of all views
-            shapes += [(c.noise, shape), (c.by_seen, (most,)), (c.reach, NORMAL_REACH.shape)]
-    for array, expected in shapes:
-        if array.shape != expected:
+        shape = tuple(view.shape)
+        shapes = [(getattr(view.scaler, k), shape) for k in ("shift", "scale", "mean", "std")]
+        for c in (view.calibration, view.at_holes):
+            if c is not None:
+                most = max(len(views), c.by_seen.size)  # for a pair, of all views
+                shapes += [(c.noise, shape), (c.by_seen, (most,)), (c.reach, NORMAL_REACH.shape)]
+        if any(array.shape != expected for array, expected in shapes):
             raise ValueError(f"view {view.name!r} has two shapes")
-        if array.dtype.kind != "f" or not np.isfinite(array).all():
+        if not all(a.dtype.kind == "f" and np.isfinite(a).all() for a, _ in shapes):
             raise ValueError(f"view {view.name!r} has units that are not finite")
 
 
@@ -264,25 +258,23 @@ def _pack(value: Any, key: str, arrays: dict[str, Any]) -> Any:
         arrays[key] = value if on_disk else np.array(value, order="C")
         return {"$array": key}
     if is_dataclass(value) and type(value).__name__ in _TYPES:
-        inside = {f.name: getattr(value, f.name) for f in fields(value)}
-        packed = {k: _pack(v, f"{key}.{k}", arrays) for k, v in inside.items()}
+        names = [f.name for f in fields(value)]
+        packed = {k: _pack(getattr(value, k), f"{key}.{k}", arrays) for k in names}
         return {"$type": type(value).__name__, "fields": packed}
     if isinstance(value, Likelihood):
         return {"$likelihood": value.name}
     if isinstance(value, Mapping):
-        pairs = ((f"{key}.{k}", (k, v)) for k, v in value.items())
-        return {"$dict": [[_pack(part, name, arrays) for part in pair] for name, pair in pairs]}
+        inside = [(k, v, f"{key}.{k}") for k, v in value.items()]
+        return {"$dict": [[_pack(k, at, arrays), _pack(v, at, arrays)] for k, v, at in inside]}
     if isinstance(value, (list, range, np.ndarray, pd.Index)):
         return [_pack(v, f"{key}.{i}", arrays) for i, v in enumerate(value)]
-    if isinstance(value, np.generic):
-        return value.item()
+    if isinstance(value, (np.generic, Path)):
+        return value.item() if isinstance(value, np.generic) else str(value)
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     for mark, (kind, parts, _) in _PARTS.items():
         if isinstance(value, kind):
             return {mark: _pack(parts(value), key, arrays)}
-    if isinstance(value, Path):
-        return str(value)
     raise TypeError(
         f"{key} holds {value!r}, a {type(value).__name__}, which cannot be saved; "
         "use numbers or text in its place"
