@@ -7,14 +7,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from numpy.typing import NDArray
 
 from vedute.analysis.inspection import features
-from vedute.data.views import Views
 from vedute.estimators.base import Estimator
-
-Floats = NDArray[np.float64]
-Labels = NDArray[np.int64]
 
 
 def profiles(model: Estimator, X: Any) -> pd.DataFrame:
