@@ -118,7 +118,8 @@ class NetworkEstimator(Estimator):
         return {"model_": model}
 
     def table_numbers(self) -> int:
-        return self.model_.table_numbers
+        model: Any = getattr(self, "model_", None)  # none before fit, as for the method of pairs
+        return model.table_numbers if isinstance(model, Model) else 1
 
     @torch.no_grad()
     def embed(self, data: Views) -> Array:
