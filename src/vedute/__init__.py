@@ -23,8 +23,7 @@ _HOMES = {
 
 @cache
 def _homes() -> dict[str, str]:
-    """Return the module of each public name. Classes of methods are found by their files, read
-    as text: torch takes a second to load, `import vedute` does not."""
+    """Return the module of each public name; methods by the text of their files, without torch."""
     package, classes = Path(__file__).parent, dict[str, str]()
     files = [*package.glob("methods/[a-z]*.py"), *package.glob("methods/*/[a-z]*.py")]
     for file in sorted(files):

@@ -29,8 +29,7 @@ class Answer(NamedTuple):
 
 
 def command(run: Callable[..., Answer]) -> Callable[..., None]:
-    """Add --json to a command, under which everything else that it prints goes to stderr; and
-    `ReadingOptions` before its last option, if `reading` is its first parameter."""
+    """Add --json to a command, and `ReadingOptions` if `reading` is its first parameter."""
     parameters = [*inspect.signature(run, eval_str=True).parameters.values()]
     reads, kind = parameters[0].name == "reading", inspect.Parameter.POSITIONAL_OR_KEYWORD
     if reads:

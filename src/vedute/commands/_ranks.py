@@ -39,8 +39,7 @@ def quiet() -> None:
 
 
 def say_once(sentence: str, last: bool = False) -> None:
-    """Print a sentence on one of the connected ranks, the first to call this. last: print only if
-    no rank has printed yet, as when a rank has lost another."""
+    """Print a sentence on the first rank to call this; last: only if no rank has printed yet."""
     mine, distributed = first(), sys.modules.get("torch.distributed")
     if started() and distributed is not None and distributed.is_initialized():
         with suppress(RuntimeError):  # the store is gone with its process
@@ -53,8 +52,7 @@ def say_once(sentence: str, last: bool = False) -> None:
 
 @contextmanager
 def joined() -> Iterator[None]:
-    """A context in which ranks started by torchrun form a process group: over NCCL if every rank
-    has its own GPU, else over gloo."""
+    """A context of ranks in a process group: over NCCL if all have their own GPU, else gloo."""
     if not started():
         yield
         return

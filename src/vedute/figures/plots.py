@@ -78,8 +78,7 @@ styled = style()  # as a decorator
 
 
 def missing(ax: Axes, mask: Bools, names: Sequence[str], holes: Sequence[float]) -> None:
-    """Draw samples by pattern, the most frequent first: mask (n, L), True = observed; holes (L,):
-    the share of missing entries within observed views."""
+    """Draw samples by pattern; mask (n, L); holes (L,): share missing within observed views."""
     n, L = mask.shape
     counts = sorted(Counter(map(tuple, mask.tolist())).items(), key=lambda c: (-c[1], -sum(c[0])))
     ends = np.cumsum([0, *(count for _, count in counts)])
@@ -456,10 +455,7 @@ def inferred_images(
     rows: Sequence[int],
     notes: Sequence[str] = (),
 ) -> Figure:
-    """A figure of hidden images, inferred ones and the width of intervals, a column per sample.
-
-    truth, mean, reach (n, height * width); notes: a text below each column.
-    """
+    """A figure of images (n, height * width), a column per sample with a note below it."""
     shown = list(rows)
     white, black = float(truth[shown].min()), float(truth[shown].max())
     low, high = float(reach[shown].min()), float(reach[shown].max())

@@ -8,7 +8,7 @@ names.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from math import prod
@@ -164,8 +164,13 @@ def evidence(model: Estimator, views: Views) -> Results:
         "likelihoods": np.array([v.likelihood.name for v in model.views_]),
         "kinds": np.array([f"{v.kind} ({v.why})" for v in model.views_]),
         "stability": getattr(model, "stability_", {}),
-        "gaps": gaps(views),
+        "gaps": np.zeros(views.shape, np.int64),
     }
+    for v, holes in enumerate(views.hole_parts):
+        if holes is not None and views.specs is not None:
+            firsts = np.cumsum(_widths(views.specs[v])) - 1
+            for rows in pieces(holes):
+                results["gaps"][rows, v] = holes[rows].flatten(1)[:, firsts].sum(1)
     if views.y is not None:  # objects cannot be stored without pickling
         results["y"] = views.y.astype(str) if views.y.dtype.kind == "O" else views.y
     with noise.seeded(0):
@@ -294,7 +299,21 @@ def _samples(model: Estimator, views: Views, data: Views, z: Array) -> Fields:
     doubt = uncertainty(model, data)
     order = np.argsort(np.where(np.isnan(doubt), np.inf, -doubt), kind="stable")
     listed, k = order[:MOST_LISTED], min(NEAREST, len(z) - 1)
-    cells = list(_cells(_looked(model, views[listed], data[listed]), views[listed].mask.numpy()))
+    looked, cells = _looked(model, views[listed], data[listed]), []
+    narrow_first = sorted(looked, key=lambda v: len(looked[v].features))
+    for i, seen in enumerate(views.mask.numpy()[listed]):
+        present = [v for v in narrow_first if seen[v]]
+        lost = [v for v in narrow_first if not seen[v]]
+        counts: dict[int, int] = {}  # features shown: narrow views leave room to the others
+        most_lost = MOST_INFERRED if present else MOST_VALUES
+        for shown, most in ((lost, most_lost), (present, MOST_VALUES)):
+            room = most - sum(counts.values())
+            for place, v in enumerate(shown):
+                counts[v] = min(len(looked[v].features), max(room, 0) // (len(shown) - place))
+                room -= counts[v]
+        for v in [*sorted(lost), *sorted(present)]:
+            chosen = np.sort(looked[v].order[i, : counts[v]])
+            cells += [_cell(looked[v], i, v, f) for f in chosen]
     columns: Fields = dict(zip(Cell._fields, zip(*cells, strict=True), strict=bool(cells)))
     columns |= {name: np.float32(columns[name]) for name in ("value", "low", "high", "z") if cells}
     near = NearestNeighbors(n_neighbors=k + 1).fit(z).kneighbors(z[listed], return_distance=False)
@@ -328,17 +347,6 @@ def uncertainty(model: Estimator, data: Views) -> Array:
     return doubt
 
 
-def gaps(views: Views) -> Array:
-    """The number of missing entries in each observed view of a sample, (n, L)."""
-    counts = np.zeros(views.shape, np.int64)
-    for v, holes in enumerate(views.hole_parts):
-        if holes is not None and views.specs is not None:
-            firsts = np.cumsum(_widths(views.specs[v])) - 1
-            for rows in pieces(holes):
-                counts[rows, v] = holes[rows].flatten(1)[:, firsts].sum(1)
-    return counts
-
-
 def _looked(model: Estimator, views: Views, data: Views) -> dict[int, Looked]:
     """Values of views of numbers and categories; words and images are not listed."""
     shown, (means, stds) = {}, model.learner.imputer().values(data, spread=True)
@@ -356,30 +364,14 @@ def _looked(model: Estimator, views: Views, data: Views) -> dict[int, Looked]:
         columns = [*map(slice, starts[:-1].tolist(), starts[1:].tolist())]
         far = np.maximum.reduceat(np.abs(z[0]), starts[:-1], axis=1)
         order = np.lexsort((-far, np.logical_and.reduceat(seen, starts[:-1], axis=1)))
-        named = [*zip(map(str, names), columns, _levels(spec), strict=True)]
+        levels = spec.levels or [None] * len(columns)
+        named = [*zip(map(str, names), columns, levels, strict=True)]
         shown[v] = Looked(ends, z, seen, order, named)
     return shown
 
 
-def _cells(looked: dict[int, Looked], mask: Array) -> Iterator[Cell]:
-    """Cells of each sample, more of missing views; narrow views leave room to the others."""
-    narrow_first = sorted(looked, key=lambda v: len(looked[v].features))
-    for i, seen in enumerate(mask):
-        present = [v for v in narrow_first if seen[v]]
-        lost = [v for v in narrow_first if not seen[v]]
-        counts: dict[int, int] = {}
-        most_lost = MOST_INFERRED if present else MOST_VALUES
-        for views, most in ((lost, most_lost), (present, MOST_VALUES)):
-            room = most - sum(counts.values())
-            for place, v in enumerate(views):
-                counts[v] = min(len(looked[v].features), max(room, 0) // (len(views) - place))
-                room -= counts[v]
-        for v in [*sorted(lost), *sorted(present)]:
-            for f in np.sort(looked[v].order[i, : counts[v]]):
-                yield _cell(looked[v], i, v, f)
-
-
 def _cell(view: Looked, i: int, v: int, f: int) -> Cell:
+    """Feature f of sample i in view v."""
     name, at, levels = view.features[f]
     shares, first, word = view.ends[0, i, at], at.start, ""
     if levels:
@@ -394,14 +386,9 @@ def _cell(view: Looked, i: int, v: int, f: int) -> Cell:
     return Cell(i, v, name, bool(view.seen[i, first]), value, low, high, word, (a, b, c))
 
 
-def _levels(spec: ViewSpec) -> Sequence[Levels]:
-    """The categories of each feature, or None."""
-    return spec.levels or [None] * prod(spec.shape)
-
-
 def _widths(spec: ViewSpec) -> Array:
     """The number of columns of each feature: one, or several for more than two categories."""
-    return np.array([numbers(levels) for levels in _levels(spec)])
+    return np.array([*map(numbers, spec.levels or [None] * prod(spec.shape))])
 
 
 def _moments(model: Estimator, v: int) -> tuple[Array, Array]:
