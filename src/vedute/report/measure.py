@@ -169,8 +169,8 @@ def evidence(model: Estimator, views: Views) -> Results:
     for v, holes in enumerate(views.hole_parts):
         if holes is not None and views.specs is not None:
             firsts = np.cumsum(_widths(views.specs[v])) - 1
-            for rows in pieces(holes):
-                results["gaps"][rows, v] = holes[rows].flatten(1)[:, firsts].sum(1)
+            for part in pieces(holes):
+                results["gaps"][part, v] = holes[part].flatten(1)[:, firsts].sum(1)
     if views.y is not None:  # objects cannot be stored without pickling
         results["y"] = views.y.astype(str) if views.y.dtype.kind == "O" else views.y
     with noise.seeded(0):
