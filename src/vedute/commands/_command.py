@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext, redirect_stdout
 from functools import wraps
-from math import isfinite
 from typing import Annotated, Any, NamedTuple, TextIO, get_args
 
 import typer
@@ -77,15 +76,8 @@ def _option(declared: inspect.Parameter) -> inspect.Parameter:
 
 def plain(value: Any) -> Any:
     """Convert a value to JSON types: null for NaN and infinity, text for paths."""
-    if isinstance(value, Mapping):
-        return {str(k): plain(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(v) for v in value]
-    if hasattr(value, "tolist"):  # of numpy or torch
-        return plain(value.tolist())
-    if isinstance(value, float) and not isfinite(value):
-        return None
-    return value if isinstance(value, (str, int, float, type(None))) else str(value)
+    text = json.dumps(value, default=lambda x: x.tolist() if hasattr(x, "tolist") else str(x))
+    return json.loads(text, parse_constant=lambda _: None)
 
 
 def say(*words: object, file: TextIO | None = None) -> None:

@@ -72,7 +72,7 @@ def run(
         labels = {"row": row, "label": blend.labels_, "digit": np.asarray(truth.y)}
         io.csv.write_csv(folder / "labels.csv", labels)
         io.csv.write_csv(folder / "embedding.csv", {"row": row, "z": blend.embedding_})
-        data = io.of_views(imputed.mean)
+        data = io.of_views(blend.impute(views))
         io.write_views(folder / "filled.npz", data, data.views)
         drawn = find_spec("matplotlib") is not None
         if drawn:
