@@ -12,17 +12,11 @@ INPUTS = (
     "a folder with one file per view (.csv, .tsv, .parquet, .npy, images), .npz, .mat, .xlsx, "
     ".h5mu, .h5ad, one table with --views, a store, or the name of a dataset"
 )
-
+METHODS = "`vedute list methods` shows them; also MODULE:CLASS of your own."
 
 Source = Annotated[str, typer.Argument(metavar="DATA", help=f"{INPUTS[0].upper()}{INPUTS[1:]}.")]
-OptionalSource = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="DATA",
-        help=f"Any views missing: {INPUTS}; default: what RUN was fitted on.",
-        show_default=False,
-    ),
-]
+NEW = f"Any views missing: {INPUTS}; default: what RUN was fitted on."
+OptionalSource = Annotated[str | None, typer.Argument(metavar="DATA", help=NEW)]
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A folder that `vedute fit` wrote.")]
 OutViews = Annotated[Path, "-o --out OUT: What to write: a folder or file like DATA, or .npz."]
 Groups = Annotated[

@@ -24,11 +24,7 @@ def run(
     reading: _options.ReadingOptions,
     data: _options.Source,
     out: Annotated[Path, "-o --out RUN: The folder to write."],
-    method: Annotated[
-        str | None,
-        "`vedute list methods` shows them; also MODULE:CLASS of your own.",
-        "blend; of a preset mvp",
-    ] = None,
+    method: Annotated[str | None, _options.METHODS, "blend; of a preset mvp"] = None,
     preset: Annotated[str | None, "NAME: Published settings for this dataset."] = None,
     settings: Annotated[
         list[str] | None, "--set NAME=VALUE: A setting of the method; repeatable."

@@ -26,8 +26,7 @@ class Kind(StrEnum):
 @command
 def run(
     kind: Annotated[
-        Kind | None,
-        typer.Argument(metavar="KIND", help="Default: the first three.", show_default=False),
+        Kind | None, typer.Argument(metavar="KIND", help="Default: the first three.")
     ] = None,
     name: Annotated[
         str | None,

@@ -23,9 +23,7 @@ def run(
     reading: _options.ReadingOptions,
     data: _options.Source,
     out: Annotated[Path, "-o --out OUT: The .toml file to write."] = Path("tuned.toml"),
-    method: Annotated[
-        str, "`vedute list methods` shows them; also MODULE:CLASS of your own."
-    ] = "mvp",
+    method: Annotated[str, _options.METHODS] = "mvp",
     trials: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Candidates to try.", show_default="20")
     ] = None,
