@@ -41,7 +41,7 @@ def run(
     from vedute import io
     from vedute.analysis import inspection
     from vedute.commands import _data, _settings
-    from vedute.data.problems import all_at_once, noted_any
+    from vedute.data.problems import all_at_once, noted_errors
 
     if out is not None and out.suffix.lower() != ".png":
         raise ValueError(f"OUT must end in .png, got {out}")
@@ -51,7 +51,7 @@ def run(
     with nullcontext() if out is None else io.atomic_file(out, force) as part:
         with all_at_once():
             views = io.enter(_data.open_data(data, how)).views
-            if noted_any():
+            if noted_errors():
                 _data.check(views)
         facts = inspection.inspect(views, _settings.kinds(kind or []))
         if part is not None:

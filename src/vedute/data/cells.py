@@ -127,30 +127,20 @@ def first_word(where: str, cells: pd.Series) -> tuple[str, str, list[str]]:
     """Find the row and the text of the first word in a column that is not all numbers, and all its
     different texts. A few words among numbers, limits or dates are rejected."""
     filled = cells.dropna().astype(str)
-    odd = dates.odd_ones(filled)
-    if odd:
+    valid, advice = dates.majority(filled), "dates; write it as the others are"
+    if not valid.any():
+        plain, _ = without_limits(filled)
+        numeric = pd.to_numeric(plain, errors="coerce").notna()
+        commas = plain.map(lambda x: re.fullmatch(f"{COMMA}|{INTEGER}", x) is not None).astype(bool)
+        numeric = commas if commas.mean() > numeric.mean() else numeric
+        valid, advice = numeric.to_numpy() & (not numeric.all()), "numbers; correct it"
+    rows, text = [str(i) for i in filled.index[~valid]], filled[~valid].iloc[0]
+    if valid.mean() > 0.5:
+        also = f" (also row{'s' * (len(rows) > 2)} {listed(rows[1:])})" if len(rows) > 1 else ""
         raise ValueError(
-            f"{where}, row {str(odd[0])!r} holds {filled[odd[0]]!r} among dates; write it as the "
-            f"others are, or leave the cell empty{_also_rows([str(i) for i in odd[1:]])}"
+            f"{where}, row {rows[0]!r} holds {text!r} among {advice}, or leave the cell empty{also}"
         )
-    plain, _ = without_limits(filled)
-    numeric = pd.to_numeric(plain, errors="coerce").notna()
-    commas = plain.map(lambda x: re.fullmatch(f"{COMMA}|{INTEGER}", x) is not None).astype(bool)
-    numeric = commas if commas.mean() > numeric.mean() else numeric
-    numeric = numeric.where(~numeric, not numeric.all())
-    odd_rows = [str(i) for i in filled.index[~numeric]]
-    row, text = odd_rows[0], filled[~numeric].iloc[0]
-    if numeric.mean() > 0.5:
-        raise ValueError(
-            f"{where}, row {row!r} holds {text!r} among numbers; correct it, or leave the cell "
-            f"empty{_also_rows(odd_rows[1:])}"
-        )
-    return row, text, sorted(filled.unique())
-
-
-def _also_rows(rows: list[str]) -> str:
-    """List further rows with the same problem."""
-    return f" (also row{'s' * (len(rows) > 1)} {listed(rows)})" if rows else ""
+    return rows[0], text, sorted(filled.unique())
 
 
 def decimals(numbers: Iterable[Any], places: int, digits: int | None = None) -> list[Decimal]:

@@ -132,14 +132,10 @@ def of_text(where: str, cells: pd.Series, drop: str = "or drop the column") -> p
     return pd.Series(dates, cells.index, name=cells.name)
 
 
-def odd_ones(cells: pd.Series) -> list[Any]:
-    """Rows of cells that are no dates, where most are."""
-    filled = cells.dropna()
-    for form in FORMS:
-        valid = np.array([_read(form, x) is not None for x in filled], bool)
-        if len(valid) and valid.mean() > 0.5:
-            return filled.index[~valid].tolist()
-    return []
+def majority(texts: Iterable[str]) -> NDArray[np.bool_]:
+    """Mask of the texts that are dates of one form, where most are but not all; else of none."""
+    masks = [np.array([_read(form, text) is not None for text in texts]) for form in FORMS]
+    return next((mask for mask in masks if 0.5 < mask.mean() < 1), masks[0] & False)
 
 
 def wording(cells: Iterable[Any]) -> Wording | None:

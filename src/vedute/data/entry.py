@@ -63,15 +63,15 @@ class Filling:
         floats: bool = True,
     ) -> None:
         self.entry, self.anew, self.with_gaps, self.written = entry, anew, with_gaps, 0
-        self.specs, self.copies = list[ViewSpec](), list[Copy | WholeCopy]()
+        self.views, self.specs, self.copies = list[Any](), list[ViewSpec](), list[Copy | Stack]()
         for v, spec in enumerate(entry.parts.specs):
             view = rows.whole(entry.parts.views[spec.name])
             if floats and v in anew:
                 spec = replace(spec, dtypes=("float64",) * len(spec.dtypes), origins=())
                 view = _in_floats(view)
-            late = view is None or is_frame(view) or sparse.issparse(view)
-            n, index = len(entry.views), entry.parts.rows
-            self.copies.append(WholeCopy(view, index, spec, n) if late else Copy(view))
+            late = view is None or is_frame(view) or sparse.issparse(view)  # after all rows
+            self.copies.append(Stack(len(entry.views)) if late else Copy(view))
+            self.views.append(view)
             self.specs.append(spec)
 
     def add(self, batch: Views, values: Sequence[Array]) -> None:
@@ -79,14 +79,16 @@ class Filling:
         at = slice(self.written, self.written + len(batch))
         self.written = at.stop
         for v, (copy, value) in enumerate(zip(self.copies, values, strict=True)):
-            gap = np.ones(value.shape, bool)
-            copy.add(at, value, gap if v in self.anew else ~batch.seen(v).cpu().numpy())
+            if isinstance(copy, Copy):
+                copy.fill(at, value, self._gap(batch, v))
+            else:
+                copy.add(value)
 
     def filled(self) -> Any:
         """Return the copy, after all rows were added."""
         X, copies = self.entry.parts.X, list[Any]()
-        for copy in self.copies:
-            copies.append(copy.view())
+        for v, copy in enumerate(self.copies):
+            copies.append(copy.view() if isinstance(copy, Copy) else self._view(v, copy.array))
         if not isinstance(X, Views):
             filled, back = _joined(self.entry.parts, copies), self.entry.back
             return filled if back is None else back(filled)
@@ -103,6 +105,21 @@ class Filling:
             sizes=(),
         )
 
+    def _gap(self, views: Views, v: int) -> Array:
+        """Mask (k, *shape_v) of the entries of view v that are written."""
+        seen = views.seen(v).cpu().numpy()
+        return np.ones_like(seen) if v in self.anew else ~seen
+
+    def _view(self, v: int, value: Array) -> Any:
+        """Fill a frame, a sparse matrix, or a view that no sample has with values (n, *shape_v)."""
+        view, spec, index = self.views[v], self.specs[v], self.entry.parts.rows
+        gap = self._gap(self.entry.views, v)
+        if sparse.issparse(view):
+            return fill.filled_sparse(view, value, gap)
+        if index is None:
+            return fill.as_array(value, spec)
+        return fill.filled_frame(view, index, value, gap, spec)
+
 
 class Copy:
     """An array or tensor of numbers whose missing entries are filled block by block."""
@@ -112,7 +129,7 @@ class Copy:
         a = np.array(as_array(view))
         self.array: Array = a if a.dtype.kind in "biufO" else a.astype(np.float64)
 
-    def add(self, at: slice, value: Array, gap: Array) -> None:
+    def fill(self, at: slice, value: Array, gap: Array) -> None:
         """Fill rows with values (k, *shape) where gap is True."""
         own = self.array[at]
         if value.ndim == own.ndim == 4 and value.shape != own.shape:  # images of the user
@@ -122,26 +139,6 @@ class Copy:
 
     def view(self) -> Any:
         return self.array if self.tensor is None else torch.from_numpy(self.array).to(*self.tensor)
-
-
-class WholeCopy:
-    """A frame, a sparse matrix, or a view that no sample has: filled after all n rows are known."""
-
-    def __init__(self, view: Any, index: pd.Index | None, spec: ViewSpec, n: int) -> None:
-        self.source, self.index, self.spec = view, index, spec
-        self.value, self.gap = Stack(n), Stack(n)
-
-    def add(self, at: slice, value: Array, gap: Array) -> None:
-        self.value.add(value)
-        self.gap.add(gap)
-
-    def view(self) -> Any:
-        view, value, gap = self.source, self.value.array, self.gap.array
-        if sparse.issparse(view):
-            return fill.filled_sparse(view, value, gap)
-        if self.index is None:
-            return fill.as_array(value, self.spec)
-        return fill.filled_frame(view, self.index, value, gap, self.spec)
 
 
 def _in_floats(view: Any) -> Any:

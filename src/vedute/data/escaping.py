@@ -28,9 +28,6 @@ def listed(names: Iterable[Any], most: int = MOST_NAMED, form: Callable[[Any], s
 
 def close_to(name: Any, known: Iterable[Any]) -> str:
     """Suggest the name that may have been meant by an unknown one."""
-    names = [str(k) for k in known]
-    close = get_close_matches(str(name), names, cutoff=0.6)
-    if not close:
-        folded = {k.casefold(): k for k in names}
-        close = [folded[k] for k in get_close_matches(str(name).casefold(), folded, cutoff=0.6)]
-    return f"did you mean {close[0]!r}?" if close else f"it has {listed(names)}"
+    names = {str(k).casefold(): str(k) for k in known}
+    close = get_close_matches(str(name).casefold(), names, cutoff=0.6)
+    return f"did you mean {names[close[0]]!r}?" if close else f"it has {listed(names.values())}"

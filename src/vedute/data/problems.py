@@ -38,7 +38,7 @@ def all_at_once() -> Iterator[None]:
     try:
         with noted():
             yield
-        errors = _noted_errors()
+        errors = noted_errors()
     finally:
         _problems.reset(before)
     sentences = dict.fromkeys(" ".join(str(e).split()) for e in errors)
@@ -61,12 +61,8 @@ def noted(part: bool = True) -> Iterator[None]:
         problems.append((error, part))
 
 
-def _noted_errors() -> list[Exception]:
+def noted_errors() -> list[Exception]:
     return [error for error, _ in _problems.get() or () if not isinstance(error, EnoughError)]
-
-
-def noted_any() -> bool:
-    return bool(_noted_errors())
 
 
 def incomplete() -> bool:
