@@ -94,18 +94,18 @@ Front = Sequence[Components | None]  # one per view; None: the view itself
 
 def learn(views: Sequence[FittedView], data: Views, most: int | None, seed: int) -> list[Any]:
     """Learn components of wide views whose rows were divided by their size."""
-    result: list[Components | None] = []
+    front: list[Components | None] = [None] * len(views)
     for v, view in enumerate(views):
-        rows = data.mask[:, v]
-        wide = most is not None and view.scaler.power and view.scaler.mean.size > MIN_RATIO * most
-        if most is None or not wide or int(rows.sum()) < 2:
-            result.append(None)
-            continue
-        x: Any = select(data.parts[v], rows.nonzero()[:MAX_SAMPLES, 0] if data.on_disk else rows)
-        k, all_rows = min(most, len(x)), torch.ones(len(x), 1, dtype=torch.bool)
-        x = Compressed.of([x], [view.scaler.zeros], all_rows) if is_sparse(x) else x[:].numpy()
-        result.append(Components.of(x, k, seed % 2**32))
-    return result
+        rows, scaler = data.mask[:, v], view.scaler
+        wide = most is not None and scaler.power and scaler.mean.size > MIN_RATIO * most
+        if most is not None and wide and int(rows.sum()) > 1:
+            x: Any = select(
+                data.parts[v], rows.nonzero()[:MAX_SAMPLES, 0] if data.on_disk else rows
+            )
+            k, all_rows = min(most, len(x)), torch.ones(len(x), 1, dtype=torch.bool)
+            known = Compressed.of([x], [scaler.zeros], all_rows) if is_sparse(x) else x[:].numpy()
+            front[v] = Components.of(known, k, seed % 2**32)
+    return front
 
 
 def narrow(front: Front, data: Views) -> Views:
@@ -132,14 +132,9 @@ def _narrowed(part: Components, seen: Tensor, x: Tensor, rows: Any) -> Tensor:
 
 def narrow_held(front: Front, held: HoldOut) -> HoldOut:
     """Convert hidden views to their components."""
-    if not any(front):
-        return held
-    sizes = [None if part is None else part.basis.shape[1] for part in front]
-    means, weights = zip(held.means, sizes, strict=True), zip(held.weights, sizes, strict=True)
-    return replace(
-        held,
-        inputs=narrow(front, held.inputs),
-        truth=narrow(front, held.truth),
-        means=tuple(m if k is None else torch.zeros(k) for m, k in means),
-        weights=tuple(w if k is None else torch.ones(k) for w, k in weights),
-    )
+    means, weights = list(held.means), list(held.weights)
+    for v, part in enumerate(front):
+        if part is not None:
+            means[v], weights[v] = torch.zeros(part.basis.shape[1]), torch.ones(part.basis.shape[1])
+    inputs, truth = narrow(front, held.inputs), narrow(front, held.truth)
+    return replace(held, inputs=inputs, truth=truth, means=tuple(means), weights=tuple(weights))

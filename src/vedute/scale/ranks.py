@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from operator import mul
 from threading import Timer
 from typing import Any, TypeVar
 
@@ -57,8 +58,10 @@ def add_up(t: Tensor) -> Tensor:
 def add_gradients(parameters: Iterable[nn.Parameter]) -> None:
     """Sum all gradients over the ranks in one operation. Within a stage the same parameters have
     gradients on every rank."""
+    if not together():
+        return
     gradients = [p.grad for p in parameters if p.grad is not None]
-    if not together() or not gradients:
+    if not gradients:
         return
     flat = add_up(torch.cat([g.flatten() for g in gradients]))
     parts = flat.split([g.numel() for g in gradients])  # type: ignore[no-untyped-call]
@@ -70,15 +73,15 @@ def by_first(work: Callable[[], T]) -> T:
     """Run `work` on the first rank; return its result, or raise its error, on all ranks."""
     if not together():
         return work()
-    outcome: list[Any] = [None, None]  # result, error
+    outcome: list[Any] = [None]  # result or error
     if rank() == 0:
         try:
             outcome[0] = work()
         except Exception as error:
-            outcome[1] = error
+            outcome[0] = error
     _with_others(lambda: distributed.broadcast_object_list(outcome, 0))
-    if outcome[1] is not None:
-        raise outcome[1]
+    if isinstance(outcome[0], Exception):
+        raise outcome[0]
     result: T = outcome[0]
     return result
 
@@ -93,15 +96,13 @@ def gathered(value: T) -> list[T]:
 
 def all_have(value: object) -> bool:
     """Return whether a value is equal on all ranks."""
-    return all(other == value for other in gathered(value))
+    return gathered(value) == [value] * size()
 
 
 def mean(value: float, weight: int) -> float:
     """Return the weighted mean of the values of the ranks."""
-    if size() == 1:
-        return value
-    pairs = gathered((value, weight))
-    return sum(v * w for v, w in pairs) / sum(w for _, w in pairs)
+    values, weights = zip(*gathered((value, weight)), strict=True)
+    return value if len(values) == 1 else sum(map(mul, values, weights)) / sum(weights)
 
 
 def _with_others(collective: Callable[[], Any]) -> None:

@@ -84,9 +84,9 @@ class Loop:
     def __post_init__(self) -> None:
         held, settings = self.held, self.settings
         if held is not None:
-            held = held.part(slice(MAX_WATCHED))
-            parts = len(held.hidden) >= ranks.size()  # each rank checks its share
-            self.held = held.part(ranks.share(len(held.hidden))) if parts else held
+            self.held = held = held.part(slice(MAX_WATCHED))
+            if 1 < ranks.size() <= len(held.hidden):  # each rank checks its share
+                self.held = held.part(ranks.share(len(held.hidden)))
         self.at = Progress()
         self.best: dict[str, Tensor] | None = None  # weights
         self.optimizer = make_optimizer(self.model, settings.lr, settings.weight_decay)
@@ -259,9 +259,9 @@ class Loop:
 
     def _save(self) -> None:
         """Write a checkpoint if it is due, and end training if a signal asked for it."""
-        c, first = self.settings.checkpoint, ranks.rank() == 0
-        number = max(ranks.gathered(stopping.requested() or 0))
-        if first and c is not None and (c.due() or self.at.finished or number):
+        c, number = self.settings.checkpoint, max(ranks.gathered(stopping.requested() or 0))
+        due = c is not None and (c.due() or self.at.finished or number)
+        if c is not None and due and ranks.rank() == 0:
             tensors = {f"model.{k}": v for k, v in self.model.state_dict().items()}
             tensors |= {f"best.{k}": v for k, v in (self.best or {}).items()}
             lrs = [float(g["lr"]) for g in self.optimizer.param_groups]
