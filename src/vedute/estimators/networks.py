@@ -67,15 +67,15 @@ class NetworkEstimator(Estimator):
     def build_networks(self) -> Model:
         """Build the networks, channels-last for images, which makes convolutions fast; on ARM cores
         it halves their speed, so they stay channels-first."""
-        shapes = [
-            view.output_shape if part is None else (part.basis.shape[1],)
-            for view, part in zip(self.views_, self.front_, strict=True)
-        ]
-        likelihoods = [view.likelihood for view in self.views_]
+        shapes, likelihoods, names = [], [], []
+        for view, part in zip(self.views_, self.front_, strict=True):
+            shapes.append(view.output_shape if part is None else (part.basis.shape[1],))
+            likelihoods.append(view.likelihood)
+            names.append(view.name)
         length = self.steps_ if self.epochs is None else self.epochs
         hp = self.having(self.settings_)  # later changes apply to the next fit
         hp.check_settings()
-        model = hp.build(shapes, likelihoods, [view.name for view in self.views_], length)
+        model = hp.build(shapes, likelihoods, names, length)
         model.observation = nn.ModuleList(likelihoods)  # their parameters are trained and saved
         channels_last = any(p.ndim == 4 for p in model.parameters())
         channels_last &= not (ARM and self.torch_device().type == "cpu")

@@ -57,7 +57,7 @@ class Training:
             inputs.to(device),
             settings,
             None if held is None else front.narrow_held(model.front_, held).to(device),
-            [view.likelihood for view in model.views_],
+            model.model_.observation,
             self.report,
             # a GPU does not wait for steps
             partial(next, self._pace(data), None) if device.type == "cpu" else None,
@@ -99,19 +99,16 @@ class Training:
             model.model_ = model.build_networks().to(device)
             load_state(model.model_, before)
         hp, images = model.having(model.settings_), max(map(len, data.shapes)) > 1
+        parts = {k: getattr(hp, k) for k in ("epochs", "lr", "weight_decay", "clip", "patience")}
         return Settings(
             steps=model.steps_,
-            epochs=model.epochs,
             batch_size=batch_size,
-            lr=hp.lr,
-            weight_decay=hp.weight_decay,
-            clip=hp.clip,
-            patience=hp.patience,
             bf16=model.bf16(data, device),
             # half a minute saves half a millisecond per step
             compiled=device.type == "cuda" and images and total >= COMPILED_STEPS,
             refit=refit_steps is not None,
             checkpoint=self._checkpoint(data),
+            **parts,
         )
 
     def _checkpoint(self, data: Views) -> Checkpoint | None:

@@ -25,7 +25,7 @@ class MismatchError(ValueError):
     """A checkpoint belongs to another run."""
 
 
-def moments(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str, Tensor]:
+def moments(optimizer: torch.optim.Optimizer, model: nn.Module) -> Tensors:
     """Return the optimizer's state by parameter name, and that of the random generators."""
     out = {
         f"optimizer.{key}.{name}": value
@@ -38,14 +38,11 @@ def moments(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str, Ten
     return out
 
 
-def load_moments(
-    optimizer: torch.optim.Optimizer, model: nn.Module, tensors: dict[str, Tensor]
-) -> None:
+def load_moments(optimizer: torch.optim.Optimizer, model: nn.Module, tensors: Tensors) -> None:
     parameters = dict(model.named_parameters())
     for key, value in tensors.items():
-        part, _, rest = key.partition(".")
-        if part == "optimizer":
-            moment_name, _, name = rest.partition(".")
+        if key.startswith("optimizer."):
+            _, moment_name, name = key.split(".", 2)
             p = parameters[name]
             same = value.shape == p.shape  # then also its layout: fused updates walk memory
             moment = torch.empty_like(p).copy_(value) if same else value.to(p.device)
@@ -81,11 +78,8 @@ class Checkpoint:
                 os.fsync(file.fileno())
             part.replace(self.folder / STATE)
         except OSError as error:
-            warnings.warn(
-                f"no checkpoint could be written to {self.folder} ({error.strerror}); training "
-                "continues without",
-                stacklevel=2,
-            )
+            problem = f"no checkpoint could be written to {self.folder} ({error.strerror})"
+            warnings.warn(f"{problem}; training continues without", stacklevel=2)
         self.saved_at = time.monotonic()
 
     def read(self) -> SavedState | None:
@@ -95,10 +89,8 @@ class Checkpoint:
         try:
             saved = read(self.folder)
         except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
-            warnings.warn(
-                f"the checkpoint in {self.folder} is damaged ({error}); training starts over",
-                stacklevel=2,
-            )
+            problem = f"the checkpoint in {self.folder} is damaged ({error})"
+            warnings.warn(f"{problem}; training starts over", stacklevel=2)
             return None
         if saved.facts["signature"] != self.signature:
             raise MismatchError(

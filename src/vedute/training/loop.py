@@ -104,7 +104,6 @@ class Loop:
                 raise
             log.warning("interrupted at step %d; keeping the best weights so far", self.at.step)
             self.at.ended = INTERRUPTED
-            self._restore_best()
             for _ in stages:  # code after the last stage still runs
                 pass
         self._copy_first()
@@ -115,10 +114,14 @@ class Loop:
         return self.history
 
     def _stages(self) -> Iterator[Stage]:
-        """Yield the stages of the model, whose code runs in eval mode and without gradients."""
+        """Yield the stages of the model, whose code runs in eval mode, without gradients, and with
+        the best weights of the last stage."""
         refit = self.settings.refit
         stages = self.model.stages_again(self.data) if refit else self.model.stages(self.data)
         while True:
+            if self.best is not None:
+                self.model.load_state_dict(self.best)
+                self.best = None
             self.model.eval()
             with torch.no_grad():
                 stage = next(stages, None)
@@ -143,7 +146,6 @@ class Loop:
             while not self.at.stage_done:
                 self._epoch(stage)
                 self._save()
-            self._restore_best()
         self.at.finished = True
         self._save()
 
@@ -251,11 +253,6 @@ class Loop:
         if ranks.size() > 1:
             state = ranks.by_first(lambda: {k: v.cpu() for k, v in self.model.state_dict().items()})
             load_state(self.model, state)
-
-    def _restore_best(self) -> None:
-        if self.best is not None:
-            self.model.load_state_dict(self.best)
-            self.best = None
 
     def _save(self) -> None:
         """Write a checkpoint if it is due, and end training if a signal asked for it."""
