@@ -213,18 +213,16 @@ def _array(
         if fitted is not None:
             same_shape(csr.shape[1:], fitted)
         return csr, fitted or ViewSpec(name, csr.shape[1:], dtypes=(str(view.dtype),))
-    if np.ma.is_masked(view) and view.dtype.kind in "biuf":
-        a = np.asarray(np.ma.filled(view.astype(np.float64), np.nan))
-    else:
-        a = view.toarray() if sparse.issparse(view) else as_array(view)
+    a: Array = view.toarray() if sparse.issparse(view) else as_array(view)
+    dtype = str(a.dtype) if a.dtype.kind in "biuf" else "float64"
+    if np.ma.is_masked(view) and a.dtype.kind in "biuf":
+        a = np.ma.filled(view.astype(np.float64), np.nan)
     a = a[:, None] if a.ndim == 1 else a
     if 0 in a.shape[1:]:
         raise ValueError(
             f"view {name!r} has no columns: 0 feature(s) (shape={a.shape}) while a minimum of 1 "
             "is required; leave it out"
         )
-    given_dtype = view.dtype if np.ma.is_masked(view) else a.dtype
-    dtype = str(given_dtype) if given_dtype.kind in "biuf" else "float64"
     is_bytes = dtype == "uint8" if fitted is None else fitted.dtypes == ("uint8",)
     last = is_bytes and have_channels_last(name, a.shape, fitted)
     a = np.moveaxis(a, -1, -3) if last else a
