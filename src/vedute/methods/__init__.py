@@ -45,7 +45,7 @@ def homes() -> dict[str, str]:
     """The modules of this package's methods, by name."""
     modules = {}
     for room in ROOMS:
-        for module in iter_modules([str(Path(folder, room)) for folder in __path__]):
+        for module in iter_modules([str(Path(__file__).parent / room)]):
             if not (module.ispkg or module.name.startswith("_") or module.name == PAIR):
                 modules[module.name] = ".".join(filter(None, (__name__, room, module.name)))
     return modules

@@ -4,25 +4,21 @@ With p_e the prediction of expert e for a view and m the mean of the view,
 
     value = m + sum over e of w_e (p_e - m),     w_e >= 0,   sum of w_e <= 1
 
-The weights of a view, for each number of observed views, minimise the error on a tenth of the
-observed views, which are held out from all experts; the rest of the weight goes to the mean. Noise
+The weights minimise the squared error on a tenth of the observed views, which are held out from all
+experts; the rest of the weight goes to the mean. With e_k the deviation of expert k's prediction
+from the mean of the view, t that of the truth, both in standard deviations, an instance i has
+
+    G_i = sum over features of e e' / width  (E, E)     c_i = sum over features of e t / width  (E,)
+
+and the error w' G_i w - 2 c_i' w + a constant. A prior shrinks the weights of a view towards those
+common to all views: it counts as PRIOR_INSTANCES more instances with the mean G_i. Weights for
+instances with a given number of observed views are shrunk towards those of the view likewise. Noise
 and spread are measured on the same views, with cross-fitted weights. Single missing entries of
 observed views have separate weights, learned in the same way on held-out entries. Then the experts
 that can be refitted on all data are.
 
 Representation, clusters, draws and new samples come from the first expert, MVP; its predictions are
 a warm start for the regressions of kernel fill.
-
-Weights. With e_k the deviation of expert k's prediction from the mean of the view, t that of the
-truth, both in standard deviations, an instance i of the view has
-
-    G_i = sum over features of e e' / width  (E, E)     c_i = sum over features of e t / width  (E,)
-
-and its squared error under weights w is w' G_i w - 2 c_i' w + a constant. The weights of a view
-minimise the sum of these errors. A prior shrinks them towards the weights common to all views: it
-counts as PRIOR_INSTANCES more instances with the mean G_i. Weights for instances with a given
-number of observed views are shrunk towards the weights of the view in the same way. w >= 0 and sum
-w <= 1: the rest of the weight goes to the mean.
 """
 
 from __future__ import annotations
@@ -244,7 +240,7 @@ class Blend(Estimator):
     def _tested(self, expert: Estimator, decode: Callable[[], list[Array]]) -> list[Array]:
         """The predictions of an expert that are finite; raise if it starts from one left out."""
         start = getattr(expert, "warm_start", None)
-        if start is not None and start is not self.experts_.get(self.experts[0]):
+        if start not in (None, self.experts_.get(self.experts[0])):
             raise RuntimeError(f"it starts from {self.experts[0]}")
         return finite(decode())
 
@@ -598,7 +594,7 @@ def cross_fitted(views: Sequence[Moments], folds: Sequence[Array]) -> list[Array
 
     folds: the fold of each instance, L arrays (m_v,)
     """
-    results = [np.zeros(v.cross.shape) for v in views]
+    results = [np.zeros_like(view.cross) for view in views]
     for k in np.unique(np.concatenate(folds)):
         rest = [view.pick(fold != k) for view, fold in zip(views, folds, strict=True)]
         by_seen = fitted_weights(rest)[1]

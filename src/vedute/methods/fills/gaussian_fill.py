@@ -61,11 +61,8 @@ class GaussianFill(ComponentsFill):
             if "noise" not in self.choice_:
                 self.choice_["noise"] = self._best_noise(small, unit)
             self.noise_ = self.choice_["noise"] * unit
-            self.covariance_ = em(small, self._moments(small), self.noise_, self.n_steps)
-
-    def _moments(self, small: Table) -> Array:
-        x = self._initialized(small)
-        return np.asarray(x.T @ x / len(x))
+            x = self._initialized(small)
+            self.covariance_ = em(small, x.T @ x / len(x), self.noise_, self.n_steps)
 
     def _best_noise(self, small: Table, unit: float) -> float:
         """The noise with the least error on hidden views: lower it until the error rises."""
@@ -73,7 +70,8 @@ class GaussianFill(ComponentsFill):
         if hidden is None:
             return NOISES[-1]
         where, part = small.spread(hidden), small.only(~hidden)
-        S, best, least = self._moments(part), NOISES[0], np.inf
+        x = self._initialized(part)
+        S, best, least = x.T @ x / len(x), NOISES[0], np.inf
         for noise in NOISES:
             S = em(part, S, noise * unit, SEARCH_STEPS)
             off = (conditional(part, S, noise * unit)[0] - small.x)[where]
