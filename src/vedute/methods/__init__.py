@@ -119,14 +119,10 @@ def facts(name: str) -> dict[str, str]:
 
 def settings(name: str) -> list[dict[str, str]]:
     """A method's settings as a table: name, default, meaning, range."""
+    cls = find(name)
     return [
-        {
-            "setting": f.name,
-            "default": repr(f.default),
-            "meaning": declaration.meaning,
-            "range": declaration.limits(),
-        }
-        for f, declaration in zip(fields(find(name)), declared(find(name)).values(), strict=True)
+        {"setting": f.name, "default": repr(f.default), "meaning": d.meaning, "range": d.limits()}
+        for f, d in zip(fields(cls), declared(cls).values(), strict=True)
     ]
 
 
@@ -162,9 +158,8 @@ def _create(
             "use the version that saved it"
         )
     if cls is BestPair:
-        params = params | {
-            "method": _create(**params["method"], folder=folder, requested=requested)
-        }
+        inside = _create(**params["method"], folder=folder, requested=requested)
+        params = params | {"method": inside}
     return cls(**params)
 
 

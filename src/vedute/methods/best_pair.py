@@ -90,11 +90,8 @@ class BestPair(Estimator):
     generative = property(lambda self: self.method.generative)
     shrinks = property(lambda self: self.method.shrinks)
     soft = property(lambda self: self.method.soft)
-
-    @property
-    def relearns(self) -> bool:  # type: ignore[override]
-        """Whether held-out views are used in the end: those that choose a pair are."""
-        return self.generative and not self.method.hides()
+    # held-out views are used in the end if they choose a pair
+    relearns = property(lambda self: self.generative and not self.method.hides())
 
     def fit(self, X: Any, y: Any = None, groups: Any = None) -> Self:
         """Fit to X; `y` is used only to choose the pair if select="labels".

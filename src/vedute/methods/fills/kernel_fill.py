@@ -136,7 +136,8 @@ def _column_regressions(x: Array, seen: Array, holes: Array, rng: Generator) -> 
     most = int(min(COLUMN_ROWS, (COLUMN_WORK / max(len(holed), 1)) ** (1 / 3)))
     rows = np.sort(rng.permutation(len(x))[:most])
     x, seen = x[rows], seen[rows]
-    squared, weights, gammas = distances(x, x), np.zeros_like(x), np.zeros(x.shape[1])
+    squared, weights = euclidean_distances(x, squared=True), np.zeros_like(x)
+    gammas = np.zeros(x.shape[1])
     for j in holed.tolist():
         observed = np.flatnonzero(seen[:, j])
         if len(observed) > 1:
@@ -170,17 +171,12 @@ def _columns_once(columns: Columns, x: Array, holes: Array) -> Array:
     donors, weights = (columns[k].astype(np.float64) for k in ("rows", "weights"))
     new, holed = x.copy(), np.flatnonzero(holes.any(1))
     for batch in (holed[rows] for rows in slices(len(holed), COLUMN_BATCH)):
-        squared = distances(x[batch], donors)
+        squared = euclidean_distances(x[batch], donors, squared=True)
         for j in np.flatnonzero(holes[batch].any(0) & (columns["gammas"] > 0)).tolist():
             at = np.flatnonzero(holes[batch, j])
             part = without_column(squared[at], x[batch[at]], donors, j)
             new[batch[at], j] = np.exp(-columns["gammas"][j] / 2 * part) @ weights[:, j]
     return new
-
-
-def distances(a: Array, b: Array) -> Array:
-    """Squared distances of a (n, p) and b (m, p), (n, m)."""
-    return np.asarray(euclidean_distances(a, b, squared=True))
 
 
 def without_column(squared: Array, a: Array, b: Array, j: int) -> Array:
