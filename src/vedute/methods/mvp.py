@@ -34,7 +34,7 @@ from torch import Tensor, nn
 
 from vedute.data.views import Names, Shapes, Views
 from vedute.estimators import clustering, neural
-from vedute.estimators.settings import KEY, estimator, length, setting
+from vedute.estimators.settings import KEY, estimator, setting
 from vedute.methods.deep.shared import hyperparameters, regularization
 from vedute.metrics import ssim
 from vedute.nn import coders, gaussian, losses, noise
@@ -171,7 +171,9 @@ class MVP(neural.NeuralEstimator):
     dropout: float | None = hyperparameters.layer_dropout(None, ", in the paper 0")
     view_dropout: float | None = by_variant("view_dropout", hyperparameters.view_dropout(0))
     warmup: int | None = by_variant(
-        "warmup", length(0, "Time before permuted latents are also decoded."), FIFTH
+        "warmup",
+        setting(0, "Time before permuted latents are also decoded.", at_least=0, length=True),
+        FIFTH,
     )
     cooldown: int | None = by_variant("cooldown", hyperparameters.cooldown(0), FIFTH)
     sharpen: bool | None = setting(
