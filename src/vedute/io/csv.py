@@ -15,7 +15,7 @@ import re
 import warnings
 import zlib
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from datetime import date
@@ -23,26 +23,19 @@ from io import TextIOWrapper
 from itertools import islice
 from pathlib import Path
 from shlex import quote
-from typing import IO, Any, NamedTuple, cast
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from vedute.data import cells, dates, limits
-from vedute.data.cells import INTEGER, MISSING, MOST_LEVELS, TRUTHS
+from vedute.data.cells import INTEGER, MISSING, MOST_LEVELS
 from vedute.data.escaping import listed
 from vedute.data.frames import is_number
 from vedute.data.problems import noted
-from vedute.io.contents import (
-    Array,
-    Reading,
-    checked_ids,
-    errors_as,
-    flat,
-    id_column,
-    own_first,
-)
+from vedute.io import contents
+from vedute.io.contents import Array, Reading, errors_as
 
 SEPARATORS = ("\t", ";", ",", "|")
 SNIFFED_LINES = 20
@@ -65,28 +58,25 @@ THOUSANDS = r"[+-]?[1-9][0-9]{0,2}(?:,[0-9]{3})+"  # a number with thousands sep
 
 
 def raw(path: Path, how: Reading) -> pd.DataFrame:
-    """Read columns as they are parsed; the index is ids, as text."""
-    frames = [*chunks(path, how)]
-    if not frames or not len(frames[0]):
+    """Read columns of numbers and of text; the index is ids, as text."""
+    frame = next(chunks(path, how), None)
+    if frame is None or not len(frame):
         raise ValueError(f"{path} has no rows, only a header; leave it out")
-    frame = frames[0]
-    index = checked_ids(frame.index.to_series(), path).rename(frame.index.name)
+    index = contents.checked_ids(frame.index.to_series(), path).rename(frame.index.name)
     with noted():
         check_ids(index, path)
     for j, name in enumerate(frame.columns):
         with noted():
             if not name and frame.iloc[:, j].notna().any():
-                j += 1 + (j >= id_column(sniff(path).columns, how.id, path))
+                j += 1 + (j >= contents.id_column(sniff(path).columns, how.id, path))
                 raise ValueError(f"{path}: column {j} has no name; name it in the first line")
-    frame = frame.set_axis(index)
-    return frame if frame.columns.all() else frame.loc[:, frame.columns != ""]
-
-
-def typed(raw: pd.DataFrame, path: Path, how: Reading) -> pd.DataFrame:
-    """Convert columns to numbers, categories or labels."""
-    floats = raw.select_dtypes("float64")
-    whole = whole_numbers(path, floats.columns, [flags(floats.to_numpy())])
-    return typed_cells(raw, path, how, frozenset(whole))
+    frame = frame.set_axis(index).loc[:, frame.columns != ""]
+    floats = frame.select_dtypes("float64")
+    whole = {*whole_numbers(path, floats.columns, [flags(floats.to_numpy())])}
+    if not whole:
+        return frame
+    columns = {c: _nullable(column) if c in whole else column for c, column in frame.items()}
+    return pd.DataFrame(columns, index)
 
 
 def write(
@@ -103,10 +93,10 @@ def write(
     ends: further columns after those, lower_a, lower_b, ...
     """
     d = sniff(source)
-    key = id_column(d.columns, how.id, source)
+    key = contents.id_column(d.columns, how.id, source)
     at: dict[Any, int] = {c: j for j, c in enumerate(d.columns)}
-    file_ids, spelling = _scanned(source, d, key, {at[c]: k.kind for c, k in filled.dtypes.items()})
-    order = own_first(filled.index, file_ids)
+    spelling = _Spelling(source, d, key, {at[c]: k.kind for c, k in filled.dtypes.items()})
+    order = contents.own_first(filled.index, spelling.ids)
     filled, missing = filled.iloc[order], missing[order]
     ids = filled.index.astype(str)
     columns = zip(filled.items(), missing.T, strict=True)
@@ -115,7 +105,7 @@ def write(
     more = {f"{end}{c}": (at[str(c)], x.to_numpy()) for end, frame in beside for c, x in frame}
     step = max(1, CELLS_PER_BLOCK // (len(d.columns) + len(more)))
     rows = _rows(source, d, key, ids)
-    with opened(out, "w", d.encoding) as file:
+    with opened(out, d.encoding, "w") as file:
         writer = csv.writer(file, delimiter=d.separator, lineterminator=d.end)
         writer.writerow([*d.columns[d.unnamed :], *more])
         for part in (slice(i, i + step) for i in range(0, len(ids), step)):
@@ -132,12 +122,22 @@ def write(
             writer.writerows(lines)
 
 
-class _Spelling(NamedTuple):
-    """How a file writes numbers: its decimal mark; truth values and dates: by column."""
+class _Spelling:
+    """The ids of a file, and how it writes numbers (its decimal mark), truth values and dates."""
 
-    decimal: str
-    truths: dict[int, str]
-    days: dict[int, dates.Wording | None]
+    def __init__(self, path: Path, d: Dialect, key: int, kinds: Mapping[int, str]) -> None:
+        self.ids, self.decimal = list[str](), "."
+        words: dict[int, list[str]] = {j: [] for j, kind in kinds.items() if kind in "bM"}
+        numeric = [j for j, kind in kinds.items() if kind in "iuf"]
+        for line in _lines(path, d):
+            self.ids.append(unescaped_id(line[key].strip()))
+            if "," in "".join(line) and any("," in line[j] for j in numeric):
+                self.decimal = ","
+            for j, texts in words.items():
+                texts.append(line[j].strip())
+        known = {j: [x for x in texts if x not in MISSING] for j, texts in words.items()}
+        self.days = {j: dates.wording(x) for j, x in known.items() if kinds[j] == "M"}
+        self.truths = {j: x[0] for j, x in known.items() if kinds[j] == "b" and x}
 
     def text(self, at: int, values: NDArray[Any]) -> list[str]:
         """Format values as the column has them."""
@@ -146,22 +146,6 @@ class _Spelling(NamedTuple):
         if values.dtype.kind == "O":  # categories; an interval of them has no ends
             values = np.where(pd.isna(values), "", values)
         return cells.as_text(values, self.decimal, self.truths.get(at, ""))
-
-
-def _scanned(path: Path, d: Dialect, key: int, kinds: Mapping[int, str]) -> tuple[Any, _Spelling]:
-    """Read the ids of a file, and how it spells columns of these kinds."""
-    ids, decimal = list[str](), "."
-    words: dict[int, list[str]] = {j: [] for j, kind in kinds.items() if kind in "bM"}
-    numeric = [j for j, kind in kinds.items() if kind in "iuf"]
-    for line in _lines(path, d):
-        ids.append(unescaped_id(line[key].strip()))
-        if decimal == "." and "," in "".join(line) and any("," in line[j] for j in numeric):
-            decimal = ","
-        for j, texts in words.items():
-            texts.append(line[j].strip())
-    truths = {j: next((x for x in texts if x.lower() in TRUTHS), "") for j, texts in words.items()}
-    known = {j: [None if x in MISSING else x for x in words[j]] for j in words if kinds[j] == "M"}
-    return ids, _Spelling(decimal, truths, {j: dates.wording(texts) for j, texts in known.items()})
 
 
 def _rows(path: Path, d: Dialect, key: int, ids: pd.Index) -> Iterator[list[str]]:
@@ -176,18 +160,14 @@ def _rows(path: Path, d: Dialect, key: int, ids: pd.Index) -> Iterator[list[str]
 
 def write_new(out: Path, frame: pd.DataFrame) -> None:
     """Write a table that has no source file."""
-    ids = [escaped_id(i) if isinstance(i, str) else i for i in frame.index.tolist()]
-    with opened(out, "w", "utf-8") as file:
-        label = str(frame.index.name or "id")
+    ids, label = frame.index.map(escaped_id), str(frame.index.name or "id")
+    with opened(out, "utf-8", "w") as file:
         frame.set_axis(ids).to_csv(file, index_label=label, lineterminator="\n")
 
 
 def write_csv(path: Path, columns: Mapping[str, Array]) -> None:
     """Write a column per name, (n,) each; a 2-D array takes one per feature."""
-    table = {
-        name: [escaped_id(x) if isinstance(x, str) else x for x in a.tolist()]
-        for name, a in flat(columns).items()
-    }
+    table = {k: [*map(escaped_id, a.tolist())] for k, a in contents.flat(columns).items()}
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(table)
@@ -195,21 +175,26 @@ def write_csv(path: Path, columns: Mapping[str, Array]) -> None:
 
 
 def _lines(path: Path, d: Dialect) -> Iterator[list[str]]:
-    """Cells of every row, unchanged; blank rows are skipped."""
-    with opened(path, "r", d.encoding) as file:
+    """Cells of every row, unchanged; blank rows are skipped. Reject one with fewer than the header,
+    as in a truncated file."""
+    width = len(d.columns)
+    with opened(path, d.encoding) as file:
         lines = csv.reader(file, delimiter=d.separator, skipinitialspace=True)
-        head = next(line for line in lines if line)
-        assert head
+        next(line for line in lines if line)
         for line in lines:
-            if any(cell.strip() for cell in line):
-                yield line
+            if not any(cell.strip() for cell in line):
+                continue
+            if len(line) < width:
+                fields = f"{len(line)} fields, the header {width}"
+                raise ValueError(f"{path}, line {lines.line_num} has {fields}; correct the line")
+            yield line
 
 
 def chunks(path: Path, how: Reading, rows: int | None = None) -> Generator[pd.DataFrame]:
     """Read `rows` rows per chunk, or all at once, in the dtypes that pandas infers; the index is
     ids, as text. Rows without any cell are left out."""
     d = sniff(path)
-    at, last = id_column(d.columns, how.id, path), len(d.columns) - 1
+    at, last = contents.id_column(d.columns, how.id, path), len(d.columns) - 1
     names, checked = [name for j, name in enumerate(d.columns) if j != at], False
     with _parser(path, d, na_values=list(MISSING), dtype={at: str}, chunksize=rows) as parts:
         for frame in parts:
@@ -223,8 +208,8 @@ def chunks(path: Path, how: Reading, rows: int | None = None) -> Generator[pd.Da
                 filled = ids.ne("") | whole.notna().any(axis=1)
                 whole, ids = whole[filled], ids[filled]
             if not checked and (at == last or whole[last].isna().any()):
-                _check_short(path, d)
-                checked = True
+                for _ in _lines(path, d):  # which rejects one that is cut off
+                    checked = True
             yield whole.set_axis(names, axis=1).set_axis(pd.Index(ids, name=d.columns[at]))
 
 
@@ -287,22 +272,6 @@ def _parser(path: Path, d: Dialect, **options: Any) -> Iterator[Any]:
         raise ValueError(problem) from None
 
 
-def _check_short(path: Path, d: Dialect) -> None:
-    """Reject lines with fewer fields than the header, as in a truncated file."""
-    width = len(d.columns)
-    with opened(path, "r", d.encoding) as file:
-        if all(line.count(d.separator) >= width - 1 for line in file if line.strip()):
-            return
-    with opened(path, "r", d.encoding) as file:
-        lines = csv.reader(file, delimiter=d.separator, skipinitialspace=True)
-        for k, line in enumerate(line for line in lines if line):
-            if k and len(line) < width:
-                raise ValueError(
-                    f"{path}, line {lines.line_num} has {len(line)} fields, the header {width}; "
-                    "correct the line"
-                )
-
-
 def check_ids(index: pd.Index, path: Path) -> None:
     """Reject a first column of measurements."""
     name = str(index.name)
@@ -324,13 +293,12 @@ class Dialect(NamedTuple):
     unnamed: int
 
 
-def opened(path: Path, mode: str, encoding: str) -> IO[str]:
+def opened(path: Path, encoding: str, mode: str = "r") -> IO[str]:
     """Open a text file, compressed or not; line ends stay."""
-    if path.suffix.lower() == ".gz" and mode == "r":
-        return TextIOWrapper(limits.unpacked(path), encoding=encoding, newline="")
-    if path.suffix.lower() == ".gz":
-        return cast(IO[str], gzip.open(path, f"{mode}t", encoding=encoding, newline=""))
-    return path.open(mode, encoding=encoding, newline="")
+    if path.suffix.lower() != ".gz":
+        return path.open(mode, encoding=encoding, newline="")
+    packed: Any = limits.unpacked(path) if mode == "r" else gzip.GzipFile(path, mode)
+    return TextIOWrapper(packed, encoding=encoding, newline="")
 
 
 def sniff(path: Path) -> Dialect:
@@ -339,7 +307,7 @@ def sniff(path: Path) -> Dialect:
     encoding = _encoding(path)
     with (
         errors_as(f"{path} is not UTF-8 text", "save it as UTF-8", UnicodeError),
-        opened(path, "r", encoding) as file,
+        opened(path, encoding) as file,
     ):
         lines = [line for line in islice(file, SNIFFED_LINES) if line.strip()]
     if not lines:
@@ -409,24 +377,18 @@ def _check_header(header: list[str], path: Path) -> None:
         )
 
 
-_guard: ContextVar[Callable[[str], str]] = ContextVar("guard", default=str)
+# Whether to escape formulas among ids, and a list of those that were not.
+_guard: ContextVar[tuple[bool, list[str]] | None] = ContextVar("guard", default=None)
 
 
 @contextmanager
 def formula_guard(safe: bool) -> Iterator[list[str]]:
     """Put an apostrophe before formulas among ids that are written, if `safe`; else yield the list
     of them."""
-    unescaped: list[str] = []
-
-    def guard(formula: str) -> str:
-        if safe:
-            return f"'{formula}"
-        unescaped.append(formula)
-        return formula
-
-    before = _guard.set(guard)
+    formulas: list[str] = []
+    before = _guard.set((safe, formulas))
     try:
-        yield unescaped
+        yield formulas
     finally:
         _guard.reset(before)
 
@@ -435,9 +397,14 @@ def is_formula(text: str) -> bool:
     return text.startswith(FORMULA_STARTS) and not is_number(text)
 
 
-def escaped_id(text: str) -> str:
+def escaped_id(cell: Any) -> Any:
     """Prepare an id for a .csv file."""
-    return _guard.get()(text) if is_formula(text) else text
+    guard = _guard.get()
+    if guard is None or not isinstance(cell, str) or not is_formula(cell):
+        return cell
+    safe, formulas = guard
+    formulas += [] if safe else [cell]
+    return f"'{cell}" if safe else cell
 
 
 def unescaped_id(text: str) -> str:
@@ -445,38 +412,27 @@ def unescaped_id(text: str) -> str:
     return text[1:] if text.startswith("'") and is_formula(text[1:]) else text
 
 
-def typed_cells(
-    raw: pd.DataFrame, path: Path, how: Reading, whole: frozenset[Any] = frozenset()
-) -> pd.DataFrame:
+def typed(raw: pd.DataFrame, path: Path, how: Reading) -> pd.DataFrame:
     """Convert columns to numbers, truth values, dates or categories; the label column stays as it
-    is.
-
-    whole: columns of whole numbers that pandas holds as floats because some are missing.
-    """
-    if not whole and all(d.kind in "biuf" for d in raw.dtypes):
+    is."""
+    if all(d.kind in "biuf" for d in raw.dtypes):
         return raw
     columns: dict[Any, Any] = {}
     parsed: dict[Any, _ParsedText] = {}
     for name, column in raw.items():
-        if name == how.label or isinstance(column.dtype, pd.CategoricalDtype):
+        known = name == how.label or isinstance(column.dtype, pd.CategoricalDtype)
+        if known or column.dtype.kind in "biuf" or dates.are_in(column):
             columns[name] = column
-        elif column.dtype.kind in "biuf":
-            columns[name] = column if name not in whole else _nullable(column)
-        elif dates.are_in(column):
-            columns[name] = column
-        else:
-            with noted():
-                parsed[name] = _parse_text(f"{path}, column {name!r}", name, column, how)
-                columns[name] = parsed[name].values
+            continue
+        with noted():
+            parsed[name] = _parse_text(f"{path}, column {name!r}", name, column, how)
+            columns[name] = parsed[name].values
     with noted(part=False):
         _check_commas(raw, parsed, path, how)
     with_limits = {name: column.limits for name, column in parsed.items() if len(column.limits)}
     if with_limits:
         warnings.warn(cells.limits_note(str(path), with_limits), stacklevel=2)
-    kept = (
-        raw.columns if len(columns) == raw.shape[1] else raw.columns[raw.columns.isin([*columns])]
-    )
-    return pd.DataFrame(columns, index=raw.index, columns=kept)
+    return pd.DataFrame(columns, raw.index, raw.columns[raw.columns.isin([*columns])])
 
 
 class _ParsedText(NamedTuple):

@@ -38,7 +38,7 @@ def read(path: Path, how: Reading) -> Data:
         with noted():
             cells = _raw(path / title, *rows)
             cells = cells[unwanted.rest(cells.columns)]
-            views[title] = csv.typed_cells(cells, path / title, how)
+            views[title] = csv.typed(cells, path / title, how)
     return folder.join_views(views, path, how, unwanted, len(views) == len(sheets))
 
 

@@ -38,9 +38,8 @@ def read(path: Path, how: Reading) -> Data:
             elif file.suffix.lower() == ".npy":
                 views[name] = arrays.read_npy(file)
             else:
-                form = table.form(file)
-                cells = form.raw(file, how)
-                views[name] = form.typed(cells[unwanted.rest(cells.columns)], file, how)
+                cells = table.form(file).raw(file, how)
+                views[name] = csv.typed(cells[unwanted.rest(cells.columns)], file, how)
     return join_views(views, path, how, unwanted, len(views) == len(sources))
 
 

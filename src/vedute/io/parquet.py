@@ -17,10 +17,8 @@ from vedute.data.escaping import listed
 from vedute.data.frames import ViewSpec
 from vedute.data.views import Views
 from vedute.io.contents import Array, Reading, checked_ids, errors_as, flat, id_column, own_first
-from vedute.io.csv import typed_cells
 from vedute.io.files import below
 
-typed = typed_cells  # text as categories with --one-hot
 VALUE_BYTES = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4}  # per value; other types take 8 or more
 ROW_GROUP_VALUES = 2**22  # buffered per group of rows
 # Paths are absolute: pandas and pyarrow expand a leading ~ to the home folder.

@@ -60,7 +60,7 @@ def read(path: Path, how: Reading) -> Data:
     wanted = chosen(how.views, features, path, how.lenient)
     parts = {name: [c for c in part if c in kept] for name, part in wanted.items()}
     used = {how.label, *(c for part in parts.values() for c in part)}
-    frame = form(path).typed(raw.loc[:, [c in used for c in raw.columns]], path, how)
+    frame = csv.typed(raw.loc[:, [c in used for c in raw.columns]], path, how)
     id_name = contents.name_of([frame.index])
     frame = contents.aligned(frame, contents.joined([frame.index]))
     y = contents.labels(frame[how.label]) if how.label in frame.columns else None
@@ -153,6 +153,4 @@ def read_groups(word: str, data: Data) -> pd.Series:
         raise ValueError(f"{path} has {len(columns)} columns beside the ids; give one, the groups")
     if not in_file and word not in columns:
         raise ValueError(f"{path} has no column {word!r} for --groups; it has {listed(columns)}")
-    name = columns[0] if in_file else word
-    groups: pd.Series = form(path).typed(raw[[name]], path, how._replace(label=name))[name]
-    return groups
+    return raw[columns[0] if in_file else word]
