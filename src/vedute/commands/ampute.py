@@ -38,7 +38,6 @@ def run(
     from vedute import io
     from vedute.commands import _data
     from vedute.data import missing
-    from vedute.io import hide
 
     how = reading.checked()
     truth, kept = (out.with_name(f"{out.stem}.{word}.npz") for word in ("truth", "mask"))
@@ -56,7 +55,7 @@ def run(
         known = None if groups is None else io.table.read_groups(groups, given)
         views = io.enter(given).views
         left = missing.drop_views(views, rate, seed, protocol, known)
-        hide.write(part, given, left.mask.numpy())
+        io.write_hidden(part, given, left.mask.numpy())
         whole = io.of_views(views)
         io.npz.write(truth_part, whole, whole.views, {}, whole.mask)
         missing.save_mask(kept_part, left.mask, views.ids, protocol, rate, seed)

@@ -7,6 +7,9 @@ excel     .xlsx: one sheet per view, joined by id
 mat       .mat: a cell array of views, or view1, view2, ...
 mudata    .h5mu, .h5ad: modalities
 store     a folder of memory-mapped arrays, with a manifest
+
+All but the store have OPTIONS, the fields of `Reading` that they support; read(path, how); and
+write(out, data, views, ends), which writes a complete file like the one that `data` came from.
 """
 
 from __future__ import annotations
@@ -26,14 +29,14 @@ from vedute.data.frames import ViewSpec
 from vedute.data.limits import plain_file
 from vedute.data.views import Views
 from vedute.io import csv, excel, folder, mat, mudata, npz, parquet, store, table
-from vedute.io.contents import DEFAULT_READING, Filled, Format, flat
+from vedute.io.contents import DEFAULT_READING, Filled, flat
 from vedute.io.contents import Data as Data
 from vedute.io.contents import Reading as Reading
 from vedute.io.files import atomic_file as atomic_file
 from vedute.io.files import atomic_folder as atomic_folder
 from vedute.io.files import below as below
 
-FORMATS: Mapping[str, Format] = {
+FORMATS: Mapping[str, Any] = {
     ".npz": npz,
     **dict.fromkeys(table.TABLE_FORMATS, table),
     excel.ENDING: excel,
@@ -51,9 +54,8 @@ def ending(path: str | Path) -> str:
     return "" if Path(path).is_dir() else table.ending(Path(path))
 
 
-def format_of(path: str | Path) -> Format:
+def format_of(path: Path) -> Any:
     """Choose the module that reads this path, by its ending."""
-    path = Path(path)
     if mudata.is_zarr(path):
         raise ValueError(
             f"{path} is kept in zarr; make a store of it first: vedute convert {path} -o store"
@@ -72,21 +74,21 @@ def format_of(path: str | Path) -> Format:
 
 def read(path: str | Path, how: Reading = DEFAULT_READING) -> Data:
     """Read the views in a file or folder."""
+    path = Path(path)
     if store.is_store(path):
         check_options(how, (), path)
-        return store.read(Path(path))
+        return store.read(path)
     form = format_of(path)
     check_options(how, form.OPTIONS, path)
-    return form.read(Path(path), how)
+    data: Data = form.read(path, how)
+    return data
 
 
 def check_options(how: Reading, supported: Sequence[str], source: str | Path) -> None:
     """Reject options that this format ignores."""
-    options = how.given()
     for option in FLAGS:
-        if option not in supported and option in options and not how.lenient:
-            flag = option.replace("_", "-")
-            raise ValueError(f"--{flag} is not for {source}; leave it out")
+        if option not in supported and option in how.given() and not how.lenient:
+            raise ValueError(f"--{option.replace('_', '-')} is not for {source}; leave it out")
 
 
 def of_views(views: Views) -> Data:
@@ -107,9 +109,8 @@ def enter(
         return Entry.of(views, like=like)
     mask = data.mask
     if mask is not None and like is not None:  # its columns follow the file, views the model
-        at = {name: v for v, name in enumerate(data.views)}
-        absent = np.zeros(len(mask), bool)
-        mask = np.stack([mask[:, at[s.name]] if s.name in at else absent for s in like], axis=1)
+        by_view, absent = dict(zip(data.views, mask.T, strict=True)), np.zeros(len(mask), bool)
+        mask = np.stack([by_view.get(s.name, absent) for s in like], axis=1)
     entry = Entry.of(data.views, mask, like=like, dtype=dtype, aligned=True)
     if data.y is not None and len(data.y) != len(entry.views):
         raise ValueError(f"{len(data.y)} labels for {len(entry.views)} samples; give one each")
@@ -129,8 +130,22 @@ def write_views(
         for end, group in {"": views, **(ends or {})}.items()
     }
     plain = path.suffix.lower() == ".npz" or data.path is None
-    form: Format = npz if plain else format_of(data.path or path)
+    form = npz if plain else format_of(data.path or path)
     form.write(path, data, groups.pop(""), groups)
+
+
+def write_hidden(out: Path, data: Data, mask: NDArray[np.bool_]) -> None:
+    """Write the views of `data` that mask (n, L) leaves in the format of `out`, a folder that
+    exists or a file; the rest as it was."""
+    suffix, views = out.suffix.lower(), zip(data.views.items(), mask.T, strict=True)
+    if out.is_dir():
+        folder.write_hidden(out, data, mask)
+    elif suffix == ".npz":
+        npz.write(out, data, {k: npz.hidden(k, a, seen, True) for (k, a), seen in views}, {}, mask)
+    elif suffix == ".mat":
+        write_views(out, data, {k: npz.hidden(k, a, seen) for (k, a), seen in views})
+    else:
+        table.write_hidden(out, data, mask)
 
 
 def write_new(out: Path, views: Filled) -> None:

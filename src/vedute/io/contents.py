@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -83,18 +82,6 @@ class Data:
         return replace(self, views={**self.views, **blank})
 
 
-class Format(Protocol):
-    """A module for one file format. OPTIONS: the fields of Reading that it supports."""
-
-    OPTIONS: tuple[str, ...]
-
-    def read(self, path: Path, how: Reading) -> Data:
-        """Read the views in a file."""
-
-    def write(self, out: Path, data: Data, views: Filled, ends: Mapping[str, Filled]) -> None:
-        """Write a complete file like the one `data` came from; ends: lower and upper values."""
-
-
 @contextmanager
 def errors_as(
     problem: str, remedy: str = "write it again", *kinds: type[Exception]
@@ -114,8 +101,7 @@ def joined(indices: Iterable[pd.Index]) -> pd.Index:
     """Outer join of text ids in order of first appearance; as integers if all of them are."""
     ids, *others = indices
     if not all(index.equals(ids) for index in others):
-        every = chain(ids.tolist(), *(index.tolist() for index in others))
-        ids = pd.Index([*dict.fromkeys(every)], dtype=object)
+        ids = ids.append(others).unique()
     check_forms(ids)
     whole = len(ids) and ids.str.fullmatch(r"0|-?[1-9][0-9]{0,17}").all()
     return pd.Index(ids.to_numpy(object).astype(np.int64 if whole else np.str_))
@@ -152,10 +138,8 @@ def own_first(ids: pd.Index, file_ids: Iterable[str]) -> Any:
 
 def nullable(dtype: Any) -> Any:
     """Map int64 -> Int64, bool -> boolean: the pandas dtypes with missing values."""
-    if not isinstance(dtype, np.dtype) or dtype.kind not in "biu":
-        return dtype
-    name = "boolean" if dtype.kind == "b" else dtype.name.replace("i", "I", 1).replace("u", "U")
-    return pd.api.types.pandas_dtype(name)
+    plain = isinstance(dtype, np.dtype) and dtype.kind in "biu"
+    return pd.array(np.zeros(0, dtype)).dtype if plain else dtype
 
 
 def flat(columns: Mapping[str, Array]) -> dict[str, Array]:
@@ -168,17 +152,16 @@ def flat(columns: Mapping[str, Array]) -> dict[str, Array]:
 
 def id_column(columns: Sequence[Any], name: str | None, path: Path) -> int:
     """Return the position of the id column; the first if `name` is None."""
-    if name is None:
-        return 0
-    if name not in columns:
+    if name is not None and name not in columns:
         raise ValueError(f"{path} has no column {name!r} of ids; it has {listed(columns)}")
-    return columns.index(name)
+    return 0 if name is None else columns.index(name)
 
 
 def checked_ids(ids: pd.Series, path: Path) -> pd.Index:
     """Strip text ids; reject missing and repeated ones."""
     index = pd.Index(ids.str.strip())
     blank = np.asarray(index == "")
+    twice = index.duplicated() & ~blank
     with noted():
         if blank.any():
             row = int(blank.argmax())
@@ -186,15 +169,12 @@ def checked_ids(ids: pd.Series, path: Path) -> pd.Index:
             raise ValueError(
                 f"{path}: row {row + 1}{after} has no sample id; give it one, or drop it"
             )
-    twice = index[index.duplicated() & ~blank].unique()
     with noted():
-        if len(twice):
-            raise ValueError(f"{path}: id {listed(twice)} occurs twice; keep one row per sample")
-    wrong = index.duplicated() | blank
-    if not wrong.any():
-        return index
-    rows = [f"row {i + 1}" for i in range(len(index))]
-    return pd.Index(np.where(wrong, rows, index.to_numpy(object)))
+        if twice.any():
+            names = listed(index[twice].unique())
+            raise ValueError(f"{path}: id {names} occurs twice; keep one row per sample")
+    rows = pd.Index([f"row {i + 1}" for i in range(len(index))])
+    return index.where(~(twice | blank), rows) if (twice | blank).any() else index
 
 
 def labels(column: pd.Series) -> Array:
@@ -235,17 +215,14 @@ class Unwanted:
 
     def check(self, path: Path) -> None:
         """Reject a name that no table has."""
-        if self.how.lenient:
-            return
-        names = [*self.known]
-        for word in self.how.drop or ():
-            absent = [name for name in _dropped(word, names) if name not in self.known]
-            if word == self.how.label:
-                raise ValueError(f"--label and --drop both name {word!r}; leave out one of them")
-            if absent:
-                raise ValueError(
-                    f"{path} has no column {absent[0]!r} for --drop; {close_to(absent[0], names)}"
-                )
+        with noted(part=False):
+            for word in () if self.how.lenient else self.how.drop or ():
+                if word == self.how.label:
+                    raise ValueError(f"--label and --drop both name {word!r}; leave out one")
+                for name in _dropped(word, [*self.known]):
+                    if name not in self.known:
+                        close = close_to(name, self.known)
+                        raise ValueError(f"{path} has no column {name!r} for --drop; {close}")
 
 
 def _dropped(word: str, known: list[str]) -> list[str]:

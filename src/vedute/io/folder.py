@@ -8,15 +8,17 @@ front/p1.png, front/p2.png     images of one size, named by their ids
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from vedute.data.ids import warn_of_look_alikes
 from vedute.data.problems import EnoughError, incomplete, noted
-from vedute.io import arrays, contents, csv, table
+from vedute.io import arrays, contents, csv, npz, table
 from vedute.io.arrays import Keyed
 from vedute.io.contents import Data, Filled, Reading, Unwanted
 from vedute.io.files import below
@@ -53,8 +55,7 @@ def join_views(
     """Join views by id, and split off the labels. complete: whether all could be read; a column
     that is asked for may be in the others."""
     if complete:
-        with noted(part=False):
-            unwanted.check(path)
+        unwanted.check(path)
     how = how if complete else how._replace(lenient=True)
     views = {k: v for k, v in views.items() if isinstance(v, Keyed) or v.shape[1]}
     if not views:
@@ -184,3 +185,23 @@ def write_view(
         arrays.write_images(below(out, name), source, view, np.asarray(data.ids).astype(np.str_))
     else:
         arrays.write_npy(below(out, name, ".npy"), view, data.ids, source)
+
+
+def write_hidden(out: Path, data: Data, mask: NDArray[np.bool_]) -> None:
+    """Write one file per view, with the samples that have it in mask (n, L), and one with all
+    labels."""
+    assert data.path is not None
+    sources = files(data.path)
+    ids = np.arange(len(mask)) if data.ids is None else data.ids
+    for (name, view), seen in zip(data.views.items(), mask.T, strict=True):
+        if data.ids is None:
+            arrays.write_npy(below(out, name, ".npy"), npz.hidden(name, view, seen), None)
+        else:
+            left, none = view[seen], np.zeros(view[seen].shape, bool)
+            write_view(out, name, sources[name], left, replace(data, ids=ids[seen]), none)
+    if data.how.label is not None and data.y is not None:
+        home = next(k for k in ("labels", "labels_", "labels__") if k not in data.views)
+        known = contents.known_labels(data.y)  # integers even where missing ones made them floats
+        y = [int(x) if isinstance(x, float) and x % 1 == 0 else x for x in data.y[known].tolist()]
+        labels = pd.DataFrame({data.how.label: pd.Series(y, dtype=object)}).set_axis(ids[known])
+        csv.write_new(below(out, home, ".csv"), labels)

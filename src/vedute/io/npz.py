@@ -22,6 +22,7 @@ from zipfile import ZipFile, is_zipfile
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy import sparse
 
 from vedute.data import limits
 from vedute.io.arrays import unpickled
@@ -115,6 +116,14 @@ def numbers(
     if dtype is not None:
         return view.to_numpy(dtype, na_value=np.nan)
     return view.to_numpy(np.result_type(*(getattr(d, "numpy_dtype", d) for d in view.dtypes)))
+
+
+def hidden(name: str, view: Any, seen: NDArray[np.bool_], whole: bool = False) -> Array:
+    """Convert to an array, NaN in rows that are not seen (n,). whole: views of whole numbers keep
+    their dtype, and get zeros."""
+    a = numbers(name, view.toarray() if sparse.issparse(view) else view, dtype=np.float64)
+    blank = a.dtype.type(0) if whole and a.dtype.kind != "f" else np.nan
+    return np.where(seen.reshape(-1, *[1] * (a.ndim - 1)), a, blank)
 
 
 def _arrays(path: Path) -> dict[str, Array]:

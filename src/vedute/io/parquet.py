@@ -70,46 +70,39 @@ def _written(table: Any, name: str, new: pd.Series, missing: NDArray[np.bool_]) 
     from pyarrow import array, compute, float64, types
 
     at = table.schema.get_field_index(name)
-    kind = table.schema.types[at]
+    kind, old, dated = table.schema.types[at], table.column(at), new.dtype.kind == "M"
     if new[missing].isna().all():
-        return table.set_column(at, name, compute.if_else(missing, None, table.column(at)))
-    if missing.all() and new.dtype.kind == "f" and not types.is_floating(kind):
-        return table.set_column(at, name, array(new.to_numpy()))
-    if types.is_temporal(kind):
-        cells = (
-            array(new.to_numpy()).cast(kind) if new.dtype.kind == "M" else array(list(new), kind)
-        )
-        return table.set_column(at, name, compute.if_else(missing, cells, table.column(at)))
-    kind = float64() if types.is_null(kind) else kind
-    column = pd.Series(table.column(at).cast(kind), dtype=pd.ArrowDtype(kind))
-    return table.set_column(at, name, array(fill.written(column, new, missing), kind))
+        cells = compute.if_else(missing, None, old)
+    elif missing.all() and new.dtype.kind == "f" and not types.is_floating(kind):
+        cells = array(new.to_numpy())
+    elif types.is_temporal(kind):
+        dates = array(new.to_numpy()).cast(kind) if dated else array(list(new), kind)
+        cells = compute.if_else(missing, dates, old)
+    else:
+        kind = float64() if types.is_null(kind) else kind
+        column = pd.Series(old.cast(kind), dtype=pd.ArrowDtype(kind))
+        cells = array(fill.written(column, new, missing), kind)
+    return table.set_column(at, name, cells)
 
 
 def _with_new_ids(table: Any, raw: pd.DataFrame, ids: pd.Index, how: Reading, path: Path) -> Any:
-    """Replace the ids of all rows, where some of them are new."""
+    """Replace the ids of all rows, where some are new: as text if they do not fit the dtype of the
+    file, or two would be equal in it; categories lack new ids."""
     from pyarrow import ArrowException, array
 
     at = _id_place(raw, path, how)
     name = table.schema.pandas_metadata["index_columns"][0] if at < 0 else str(raw.columns[at])
-    column = array(_as_stored(ids, raw.index.dtype if at < 0 else raw.dtypes.iloc[at]).to_numpy())
+    dtype, converted = raw.index.dtype if at < 0 else raw.dtypes.iloc[at], ids
+    if not isinstance(dtype, pd.CategoricalDtype):
+        with suppress(TypeError, ValueError, OverflowError):
+            converted = ids.astype(dtype)
+    column = array((converted if converted.is_unique else ids).to_numpy())
     at = table.schema.get_field_index(name)
     with suppress(ArrowException):
         stored = column.cast(table.schema.types[at])
         if len(stored.unique()) == len(stored):  # else two texts of one moment
             column = stored
     return table.set_column(at, name, column)
-
-
-def _as_stored(ids: pd.Index, dtype: Any) -> pd.Index:
-    """Convert ids to the dtype of the file; keep text where that fails or makes two of them equal,
-    and for categories, which new ids are not among."""
-    if isinstance(dtype, pd.CategoricalDtype):
-        return ids
-    try:
-        converted: pd.Index = ids.astype(dtype)
-    except (TypeError, ValueError, OverflowError):
-        return ids
-    return converted if converted.is_unique else ids
 
 
 def _with_ids(raw: pd.DataFrame, path: Path, how: Reading) -> pd.DataFrame:
@@ -123,18 +116,16 @@ def _with_ids(raw: pd.DataFrame, path: Path, how: Reading) -> pd.DataFrame:
     if raw.shape[1] < (1 if at < 0 else 2):
         raise ValueError(f"{path} has no columns beside the sample ids; leave it out")
     ids = pd.Series(raw.index) if at < 0 else raw.iloc[:, at]
-    if (
-        ids.dtype.kind == "f"
-        and not ids.dropna().map(lambda x: x % 1 == 0 and abs(x) < 2**53).all()
-    ):
-        raise ValueError(
-            f"{path}: the first column, {raw.columns[0]!r}, holds values like {ids.iloc[0]}, not "
-            "sample ids; put ids there, or in the index"
-        )
-    ids = ids.astype("Int64") if ids.dtype.kind == "f" else ids
+    if ids.dtype.kind == "f":
+        if not ids.dropna().map(lambda x: x % 1 == 0 and abs(x) < 2**53).all():
+            raise ValueError(
+                f"{path}: the first column, {raw.columns[0]!r}, holds values like {ids.iloc[0]}, "
+                "not sample ids; put ids there, or in the index"
+            )
+        ids = ids.astype("Int64")
     index = checked_ids(ids.astype(object).where(ids.notna(), "").astype(str), path)
-    index = index.rename(ids.name)
-    return (raw if at < 0 else raw.drop(columns=raw.columns[at])).set_axis(index)
+    frame = raw if at < 0 else raw.drop(columns=raw.columns[at])
+    return frame.set_axis(index.rename(ids.name))
 
 
 def chunks(path: Path, how: Reading, rows: int) -> Generator[pd.DataFrame]:
@@ -149,7 +140,12 @@ def chunks(path: Path, how: Reading, rows: int) -> Generator[pd.DataFrame]:
 
 
 def _stored(path: Path) -> pd.DataFrame:
-    limits.check(_size(_metadata(path)), path)
+    """Read a file, if its columns fit into memory: in their stored size, and as arrays of one
+    length."""
+    metadata = _metadata(path)
+    kinds = [metadata.schema.column(j).physical_type for j in range(metadata.num_columns)]
+    stored = sum(metadata.row_group(g).total_byte_size for g in range(metadata.num_row_groups))
+    limits.check(max(stored, metadata.num_rows * sum(VALUE_BYTES.get(k, 8) for k in kinds)), path)
     with errors_as(f"{path} is not a parquet file"):
         return pd.read_parquet(path.absolute())
 
@@ -168,19 +164,10 @@ def _metadata(path: Path) -> Any:
     return metadata
 
 
-def _size(metadata: Any) -> int:
-    """Memory of the columns: the larger of their stored size and that of arrays of one length."""
-    kinds = (metadata.schema.column(j).physical_type for j in range(metadata.num_columns))
-    stored = sum(metadata.row_group(g).total_byte_size for g in range(metadata.num_row_groups))
-    return int(max(stored, metadata.num_rows * sum(VALUE_BYTES.get(kind, 8) for kind in kinds)))
-
-
 def _id_place(frame: pd.DataFrame, path: Path, how: Reading) -> int:
     """Position of the id column; -1 if the ids are the index."""
-    if how.id is None:
-        in_index = not isinstance(frame.index, pd.RangeIndex)
-    else:
-        in_index = bool(frame.index.name == how.id)
+    named, numbered = frame.index.name == how.id, isinstance(frame.index, pd.RangeIndex)
+    in_index = named if how.id is not None else not numbered
     return -1 if in_index else id_column(list(frame.columns), how.id, path)
 
 

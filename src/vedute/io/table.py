@@ -15,7 +15,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from vedute.data.escaping import close_to, listed
 from vedute.data.limits import plain_file
@@ -55,22 +57,19 @@ def read(path: Path, how: Reading) -> Data:
             raise contents.no_label(how.label, path, raw.columns)
     features = [c for c in raw.columns if c != how.label]
     kept = set(unwanted.rest(features))
-    with noted(part=False):
-        unwanted.check(path)
+    unwanted.check(path)
     wanted = chosen(how.views, features, path, how.lenient)
-    parts = {name: [c for c in part if c in kept] for name, part in wanted.items()}
-    used = {how.label, *(c for part in parts.values() for c in part)}
+    used = {how.label, *(c for part in wanted.values() for c in part if c in kept)}
     frame = csv.typed(raw.loc[:, [c in used for c in raw.columns]], path, how)
     id_name = contents.name_of([frame.index])
     frame = contents.aligned(frame, contents.joined([frame.index]))
     y = contents.labels(frame[how.label]) if how.label in frame.columns else None
-    names = tuple(name for name, part in parts.items() if part)
-    available = set(frame.columns)  # fewer where problems were noted
-    parts = {name: [c for c in part if c in available] for name, part in parts.items()}
+    left = set(frame.columns)  # without those whose problems were noted
+    parts = {name: [c for c in part if c in left] for name, part in wanted.items()}
     views = {name: frame[part] for name, part in parts.items() if part}
     if not views:
         raise EnoughError(f"{path} has no column left; --drop fewer of them")
-    return Data(views, None, contents.plain(frame.index), y, names, path, how, id_name)
+    return Data(views, None, contents.plain(frame.index), y, tuple(views), path, how, id_name)
 
 
 def write(out: Path, data: Data, views: Filled, ends: Mapping[str, Filled]) -> None:
@@ -79,6 +78,15 @@ def write(out: Path, data: Data, views: Filled, ends: Mapping[str, Filled]) -> N
     parts = {end: pd.concat(list(part.values()), axis=1) for end, part in ends.items()}
     filled, source = (pd.concat([x[k] for k in data.views], axis=1) for x in (views, data.views))
     form(data.path).write(out, data.path, filled, source.isna().to_numpy(), data.how, parts)
+
+
+def write_hidden(out: Path, data: Data, mask: NDArray[np.bool_]) -> None:
+    """Write the table with the cells of hidden views, False in mask (n, L), empty."""
+    assert data.path is not None
+    views = [*data.views.values()]
+    hidden = np.repeat(~mask, [v.shape[1] for v in views], axis=1)
+    left = pd.concat(views, axis=1).astype(object).mask(hidden)
+    form(data.path).write(out, data.path, left, hidden, data.how)
 
 
 def read_spec(path: Path) -> tuple[dict[str, list[str]], str | None]:
@@ -102,14 +110,17 @@ def read_spec(path: Path) -> tuple[dict[str, list[str]], str | None]:
 def chosen(
     wanted: Mapping[str, list[str]], columns: list[Any], path: Path, lenient: bool = False
 ) -> dict[str, list[Any]]:
-    """Select the columns of each view in the order of the table; each in one view only. lenient:
-    allow missing ones."""
+    """Select the columns of each view in the order of the table; each in one view only. They match
+    a name, else a pattern, else a prefix. lenient: allow missing ones."""
     view_of: dict[Any, str] = {}
-    for name, patterns in wanted.items():
-        for pattern in patterns:
-            matches: list[Any] = []
-            with noted():
-                matches = _matching(pattern, columns, name, path, lenient)
+    for name, pattern in [(name, one) for name, several in wanted.items() for one in several]:
+        with noted():
+            matches = [c for c in columns if c == pattern]
+            matches = matches or [c for c in columns if fnmatchcase(str(c), pattern)]
+            matches = matches or [c for c in columns if str(c).startswith(pattern)]
+            if not matches and not lenient:
+                close = close_to(pattern, columns)
+                raise ValueError(f"{path} has no column {pattern!r} for view {name!r}; {close}")
             for column in matches:
                 if view_of.setdefault(column, name) != name:
                     raise ValueError(
@@ -118,18 +129,6 @@ def chosen(
                     )
     selected = {name: [c for c in columns if view_of.get(c) == name] for name in wanted}
     return {name: part for name, part in selected.items() if part}
-
-
-def _matching(pattern: str, columns: list[Any], name: str, path: Path, lenient: bool) -> list[Any]:
-    """Match a name, else a pattern, else a prefix."""
-    if pattern in columns:
-        return [pattern]
-    matches = [c for c in columns if fnmatchcase(str(c), pattern)]
-    matches = matches or [c for c in columns if str(c).startswith(pattern)]
-    if not matches and not lenient:
-        hint = close_to(pattern, columns)
-        raise ValueError(f"{path} has no column {pattern!r} for view {name!r}; {hint}")
-    return matches
 
 
 def read_groups(word: str, data: Data) -> pd.Series:
@@ -153,4 +152,5 @@ def read_groups(word: str, data: Data) -> pd.Series:
         raise ValueError(f"{path} has {len(columns)} columns beside the ids; give one, the groups")
     if not in_file and word not in columns:
         raise ValueError(f"{path} has no column {word!r} for --groups; it has {listed(columns)}")
-    return raw[columns[0] if in_file else word]
+    groups: pd.Series = raw[columns[0] if in_file else word]
+    return groups
