@@ -195,12 +195,12 @@ def _published(folder: Path) -> Part:
 def _from_files(folder: Path) -> Part:
     """Read <i>.<digit>.png: files of the same name are one sample."""
     keyed = [arrays.read_images(folder / name) for name in NAMES]
-    ids = keyed[0].known()
+    ids = keyed[0].index
     x = []
     for name, view in zip(NAMES, keyed, strict=True):
         values, present = view.spread(ids)
         if len(view.values) != len(ids) or not present.all():
-            odd = ids.symmetric_difference(view.known())[0]
+            odd = ids.symmetric_difference(view.index)[0]
             raise ValueError(
                 f"{folder} has {odd}.png in one of m0 and {name} only; unpack it again"
             )

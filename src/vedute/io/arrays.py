@@ -27,25 +27,20 @@ GREY_MODES = ("1", "L", "LA")
 
 
 class Keyed(NamedTuple):
-    """Values (n, ...), and the ids of their rows, as text; None if unknown."""
+    """Values (n, ...), and the ids of their rows, as text, or None."""
 
     values: Array
-    ids: pd.Index | None
-
-    def known(self) -> pd.Index:
-        assert self.ids is not None
-        return self.ids
+    index: Any
 
     def spread(self, ids: pd.Index) -> tuple[Array, NDArray[np.bool_]]:
         """Place rows by id: values (m, ...), zero for ids without a row; and a mask of ids with
         one, (m,)."""
-        positions = self.known().get_indexer(ids.astype(str))
+        positions = self.index.get_indexer(ids.astype(str))
         observed = positions >= 0
         out = np.zeros((len(ids), *self.values.shape[1:]), self.values.dtype)
         out[observed] = self.values[positions[observed]]
-        flat = out.reshape(len(out), -1)
         if out.dtype.kind == "f":
-            observed &= ~np.isnan(flat).all(1)
+            observed &= ~np.isnan(out.reshape(len(out), -1)).all(1)
         return out, observed
 
 
@@ -54,16 +49,14 @@ def read_npy(path: Path) -> Keyed:
     with path.open("rb") as file:
         limits.check(limits.npy_bytes(file), path)
     values = unpickled(lambda: np.load(path, allow_pickle=False), path)
-    if not isinstance(values, np.ndarray) or values.ndim < 2 or values.dtype.kind not in "biuf":
-        what = (
-            f"{values.dtype} of shape {values.shape}" if isinstance(values, np.ndarray) else "npz"
-        )
+    is_array = isinstance(values, np.ndarray)
+    if not is_array or values.ndim < 2 or values.dtype.kind not in "biuf":
+        what = f"{values.dtype} of shape {values.shape}" if is_array else "npz"
         raise ValueError(f"{path} holds {what}; a view is numbers (samples, features)")
     ids = ids_of(path)
     if ids is not None and len(ids) != len(values):
-        raise ValueError(
-            f"{_ids_file(path)} has {len(ids)} ids, {path.name} {len(values)} rows; give one each"
-        )
+        counts = f"{len(ids)} ids, {path.name} {len(values)} rows"
+        raise ValueError(f"{_ids_file(path)} has {counts}; give one each")
     return Keyed(values, ids)
 
 
@@ -75,8 +68,9 @@ def unpickled(load: Callable[[], Any], what: object) -> Any:
     except ValueError as e:
         if "allow_pickle" not in str(e):
             raise
-        problem = "holds Python objects, which are never read; save numbers or text"
-        raise ValueError(f"{what} {problem}") from None
+        raise ValueError(
+            f"{what} holds Python objects, which are never read; save numbers or text"
+        ) from None
 
 
 def ids_of(path: Path) -> pd.Index | None:
@@ -93,18 +87,16 @@ def ids_of(path: Path) -> pd.Index | None:
 
 def write_npy(out: Path, values: Array, ids: Array | None, source: Path | None = None) -> None:
     """Write an array and its ids; rows of `source` keep their order, others follow."""
-    source_ids = None if source is None or ids is None else ids_of(source)
+    source_ids = None if source is None else ids_of(source)
     if source_ids is not None and ids is not None:
         order = own_first(pd.Index(ids), source_ids)
         values, ids = values[order], ids[order]
-    with out.open("wb") as file:
-        np.save(file, np.asarray(values), allow_pickle=False)
+    np.save(out, np.asarray(values), allow_pickle=False)
     if ids is not None:
         broken = [str(i) for i in ids if len(str(i).splitlines()) != 1]
         if broken:
             raise ValueError(f"id {broken[0]!r} is not one line of text; rename the sample")
-        text = "".join(f"{i}\n" for i in ids)
-        _ids_file(out).write_text(text, encoding="utf-8")
+        _ids_file(out).write_text("".join(f"{i}\n" for i in ids), encoding="utf-8")
 
 
 def _ids_file(path: Path) -> Path:
@@ -112,7 +104,7 @@ def _ids_file(path: Path) -> Path:
 
 
 def has_images(folder: Path) -> bool:
-    return folder.is_dir() and any(True for _ in _files(folder))
+    return folder.is_dir() and bool(_files(folder))
 
 
 def read_images(folder: Path) -> Keyed:
@@ -121,9 +113,14 @@ def read_images(folder: Path) -> Keyed:
         raise ImportError(f"{folder} holds images, which need pillow: pip install 'vedute[images]'")
     files = _files(folder)
     ids = checked_ids(pd.Series([f.stem for f in files], dtype=str), folder)
-    limits.check(sum(_size(f) for f in files), folder)
-    pixels = [_pixels(f) for f in files]
-    color = any(p.ndim == 3 for p in pixels)
+    size, pixels = 0, []
+    for file in files:
+        with _opened(file) as image:
+            size += image.width * image.height * (1 if image.mode in GREY_MODES else 3)
+    limits.check(size, folder)
+    for file in files:
+        with _opened(file) as image:  # (height, width), or (height, width, 3)
+            pixels.append(np.asarray(image.convert("L" if image.mode in GREY_MODES else "RGB")))
     for file, p in zip(files, pixels, strict=True):
         if p.shape[:2] != pixels[0].shape[:2]:
             sizes = [f"{a.shape[1]} x {a.shape[0]}" for a in (p, pixels[0])]
@@ -131,7 +128,7 @@ def read_images(folder: Path) -> Keyed:
                 f"{file} is {sizes[0]} pixels, {files[0].name} {sizes[1]}; bring all images of a "
                 "view to one size"
             )
-    if color:
+    if any(p.ndim == 3 for p in pixels):
         pixels = [p if p.ndim == 3 else np.repeat(p[..., None], 3, 2) for p in pixels]
         return Keyed(np.stack(pixels).transpose(0, 3, 1, 2), ids)
     return Keyed(np.stack(pixels)[:, None], ids)
@@ -153,18 +150,6 @@ def write_images(out: Path, source: Path, values: Array, ids: Array) -> None:
 
 def _files(folder: Path) -> list[Path]:
     return sorted(f for f in folder.iterdir() if f.suffix.lower() in IMAGE_ENDINGS and f.is_file())
-
-
-def _size(file: Path) -> int:
-    """Bytes of its pixels, according to the header."""
-    with _opened(file) as image:
-        return int(image.width * image.height * (1 if image.mode in GREY_MODES else 3))
-
-
-def _pixels(file: Path) -> Array:
-    """Decode to (height, width) or (height, width, 3), in bytes."""
-    with _opened(file) as image:
-        return np.asarray(image.convert("L" if image.mode in GREY_MODES else "RGB"))
 
 
 @contextmanager

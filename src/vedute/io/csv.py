@@ -37,21 +37,12 @@ from vedute.data.problems import noted
 from vedute.io import contents
 from vedute.io.contents import Array, Reading, errors_as
 
-SEPARATORS = ("\t", ";", ",", "|")
+SEPARATORS = ("\t", ";", ",", "|", " ")
 SNIFFED_LINES = 20
 GZIP_ERRORS = (gzip.BadGzipFile, EOFError, zlib.error)
 FORMULA_STARTS = ("=", "+", "@", "\t")
-# before 3.1, pandas rounds by default
 PANDAS = tuple(int(x) for x in pd.__version__.split(".")[:2])
-PARSING: Mapping[str, Any] = {
-    "header": 0,
-    "index_col": False,
-    "keep_default_na": False,
-    "skipinitialspace": True,
-    "low_memory": False,
-    "iterator": True,
-    "float_precision": "round_trip" if PANDAS < (3, 1) else None,
-}
+PRECISION = "round_trip" if PANDAS < (3, 1) else None  # before, pandas rounds by default
 CELLS_PER_BLOCK = 2_000_000  # in memory as text
 FEW_NAMES = 10  # more texts than this, all different, are names or notes
 THOUSANDS = r"[+-]?[1-9][0-9]{0,2}(?:,[0-9]{3})+"  # a number with thousands separators
@@ -72,11 +63,12 @@ def raw(path: Path, how: Reading) -> pd.DataFrame:
                 raise ValueError(f"{path}: column {j} has no name; name it in the first line")
     frame = frame.set_axis(index).loc[:, frame.columns != ""]
     floats = frame.select_dtypes("float64")
-    whole = {*whole_numbers(path, floats.columns, [flags(floats.to_numpy())])}
-    if not whole:
-        return frame
-    columns = {c: _nullable(column) if c in whole else column for c, column in frame.items()}
-    return pd.DataFrame(columns, index)
+    columns: dict[Any, Any] = {}
+    for name in whole_numbers(path, floats.columns, [flags(floats.to_numpy())]):
+        values = floats[name].to_numpy()  # faster than astype for thousands of columns
+        integers = np.where(np.isnan(values), 0, values).astype(np.int64)
+        columns[name] = pd.arrays.IntegerArray(integers, np.isnan(values))
+    return pd.DataFrame({**frame, **columns}, index) if columns else frame
 
 
 def write(
@@ -98,8 +90,7 @@ def write(
     spelling = _Spelling(source, d, key, {at[c]: k.kind for c, k in filled.dtypes.items()})
     order = contents.own_first(filled.index, spelling.ids)
     filled, missing = filled.iloc[order], missing[order]
-    ids = filled.index.astype(str)
-    columns = zip(filled.items(), missing.T, strict=True)
+    ids, columns = filled.index.astype(str), zip(filled.items(), missing.T, strict=True)
     gaps = [(at[c], x.to_numpy(), absent) for (c, x), absent in columns if absent.any()]
     beside = [(f"{end}_", frame.iloc[order].items()) for end, frame in (ends or {}).items()]
     more = {f"{end}{c}": (at[str(c)], x.to_numpy()) for end, frame in beside for c, x in frame}
@@ -253,21 +244,21 @@ def _parser(path: Path, d: Dialect, **options: Any) -> Iterator[Any]:
         ):
             warnings.simplefilter("error", pd.errors.ParserWarning)
             options |= {"sep": d.separator, "encoding": d.encoding, "names": list(range(width))}
-            with pd.read_csv(content, **PARSING, **options) as parts:
+            options |= {"header": 0, "index_col": False, "keep_default_na": False, "iterator": True}
+            options |= {"skipinitialspace": True, "low_memory": False, "float_precision": PRECISION}
+            with pd.read_csv(content, **options) as parts:
                 yield parts
     except pd.errors.ParserWarning:
         raise ValueError(
             f"{path}: rows have more fields than the header, which has {width}; name every column"
         ) from None
     except pd.errors.ParserError as e:
-        long = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", str(e))
-        quote = re.search(r"EOF inside string starting at row (\d+)", str(e))
         problem = f"{path} is not a text table ({' '.join(str(e).split())})"
-        if long:
+        if long := re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", str(e)):
             fields = f"{long[3]} fields, the header {width}"
             problem = f"{path}, line {long[2]} has {fields}; correct the line"
-        elif quote:
-            line = int(quote[1]) + 1
+        elif start := re.search(r"EOF inside string starting at row (\d+)", str(e)):
+            line = int(start[1]) + 1
             problem = f"{path}: a quote that opens in line {line} is never closed; close it"
         raise ValueError(problem) from None
 
@@ -324,17 +315,26 @@ def sniff(path: Path) -> Dialect:
             f"{path} has one column, {header[0]!r}; expected sample ids and at least one more, "
             "separated by comma, semicolon or tab"
         )
-    _check_header(header, path)
+    twice = [name for name, k in Counter(filter(None, header)).items() if k > 1]
+    if twice:
+        raise ValueError(f"{path} has duplicated columns {listed(twice)}; rename them")
+    named = [name for name in header[1:] if name]
+    if named and all(map(is_number, named)) and not all(name.isdigit() for name in named):
+        raise ValueError(
+            f"{path} has no header: its first line holds values like {named[0]!r}; begin with "
+            "a line of column names"
+        )
     end = "\r\n" if lines[0].endswith("\r\n") else "\n"
     return Dialect(separator, encoding, end, header, unnamed)
 
 
 def _encoding(path: Path) -> str:
-    try:
-        with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
-            start = file.read(4096)
-    except GZIP_ERRORS:
-        raise ValueError(f"{path} is not a gzip file; write it again") from None
+    packed = path.suffix.lower() == ".gz"
+    with (
+        errors_as(f"{path} is not a gzip file", "write it again", *GZIP_ERRORS),
+        gzip.open(path) if packed else path.open("rb") as file,
+    ):
+        start = file.read(4096)
     if start.startswith(b"PK\x03\x04"):
         raise ValueError(f"{path} is a zip or Excel file, not text; export it as CSV")
     if start[:2] in (b"\xff\xfe", b"\xfe\xff"):
@@ -348,7 +348,7 @@ def _split_lines(lines: list[str]) -> tuple[str, list[list[str]]]:
     """Choose the separator that splits lines into as many fields as the header, and into most."""
     best, score = (",", [[line.strip()] for line in lines]), (False, 1)
     problem: csv.Error | None = None
-    for separator in (*SEPARATORS, " "):
+    for separator in SEPARATORS:
         if separator == " " and score[1] > 1:  # names may have blanks
             break
         try:
@@ -363,18 +363,6 @@ def _split_lines(lines: list[str]) -> tuple[str, list[list[str]]]:
     if problem is not None and score[1] == 1:
         raise problem
     return best
-
-
-def _check_header(header: list[str], path: Path) -> None:
-    named = [name for name in header[1:] if name]
-    twice = [name for name, k in Counter(filter(None, header)).items() if k > 1]
-    if twice:
-        raise ValueError(f"{path} has duplicated columns {listed(twice)}; rename them")
-    if named and all(map(is_number, named)) and not all(name.isdigit() for name in named):
-        raise ValueError(
-            f"{path} has no header: its first line holds values like {named[0]!r}; begin with "
-            "a line of column names"
-        )
 
 
 # Whether to escape formulas among ids, and a list of those that were not.
@@ -465,13 +453,6 @@ def _parse_text(where: str, name: Any, column: pd.Series, how: Reading) -> _Pars
     days = dates.of_text(where, words, f"or leave them out: --drop {quote(str(name))}")
     values = _categories(name, words, where, how) if days is None else days
     return _ParsedText(values, text[:0], text[:0])
-
-
-def _nullable(column: pd.Series) -> Any:
-    """Convert floats with NaN to nullable integers; faster than astype for thousands of columns."""
-    values = column.to_numpy(np.float64)
-    missing = np.isnan(values)
-    return pd.arrays.IntegerArray(np.where(missing, 0, values).astype(np.int64), missing)
 
 
 def _categories(name: Any, column: pd.Series, where: str, how: Reading) -> pd.Series:

@@ -17,7 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from vedute.data.ids import warn_of_look_alikes
-from vedute.data.problems import EnoughError, incomplete, noted
+from vedute.data.problems import EnoughError, incomplete, noted, noted_any
 from vedute.io import arrays, contents, csv, npz, table
 from vedute.io.arrays import Keyed
 from vedute.io.contents import Data, Filled, Reading, Unwanted
@@ -57,22 +57,23 @@ def join_views(
     if complete:
         unwanted.check(path)
     how = how if complete else how._replace(lenient=True)
-    views = {k: v for k, v in views.items() if isinstance(v, Keyed) or v.shape[1]}
-    if not views:
-        if incomplete():
-            raise EnoughError
-        raise ValueError(f"{path} has no column left; --drop fewer of them")
     y: pd.Series | None = None
     with noted(part=False):
         y = _take_labels(views, path, how)
+    views = {k: v for k, v in views.items() if isinstance(v, Keyed) or v.shape[1]}
     if not views:
-        raise EnoughError
-    if all(isinstance(v, Keyed) and v.ids is None for v in views.values()):
+        if noted_any():
+            raise EnoughError
+        rest = "no column left; --drop fewer of them"
+        rest = rest if y is None else f"labels and nothing else; add one file per view {READ}"
+        raise ValueError(f"{path} has {rest}")
+    nameless = [k for k, v in views.items() if v.index is None]
+    if len(nameless) == len(views):
         return Data({k: v.values for k, v in views.items()}, keys=tuple(views), path=path, how=how)
-    for name, view in views.items():
-        if isinstance(view, Keyed) and view.ids is None:
-            raise ValueError(f"{path / name}.npy has no ids; add {name}.ids.txt, one id per line")
-    indices = [v.index if isinstance(v, pd.DataFrame) else v.known() for v in views.values()]
+    if nameless:
+        name = nameless[0]
+        raise ValueError(f"{path / name}.npy has no ids; add {name}.ids.txt, one id per line")
+    indices = [v.index for v in views.values()]
     if not incomplete():
         warn_of_look_alikes(dict(zip(views, indices, strict=True)))
     ids = contents.joined(indices)
@@ -141,9 +142,9 @@ def _is_view(file: Path) -> bool:
 
 
 def _take_labels(
-    views: dict[str, pd.DataFrame | Keyed], path: Path, how: Reading
+    views: Mapping[str, pd.DataFrame | Keyed], path: Path, how: Reading
 ) -> pd.Series | None:
-    """Split the labels off the tables that have them; a table of nothing else is no view."""
+    """Split the labels off the tables that have them."""
     if how.label is None:
         return None
     tables = {k: v for k, v in views.items() if isinstance(v, pd.DataFrame)}
@@ -151,9 +152,6 @@ def _take_labels(
     if not sources and not how.lenient:
         raise contents.no_label(how.label, path, {c: 0 for v in tables.values() for c in v.columns})
     columns = {name: tables[name].pop(how.label).dropna() for name in sources}
-    for name in sources:
-        if not tables[name].shape[1]:
-            del views[name]
     y: pd.Series | None = None
     for name, more in columns.items():
         y = more if y is None else y
@@ -165,8 +163,6 @@ def _take_labels(
                 f"{more[differ[0]]} in {name}; correct one"
             )
         y = pd.concat([y, more[more.index.difference(y.index, sort=False)]])
-    if not views:
-        raise ValueError(f"{path} has labels and nothing else; add one file per view {READ}")
     return y
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from math import prod
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -33,35 +33,25 @@ NUMERIC = (*range(1, 8), 9, 12, 13, *range(16, 19))
 NESTED, SPARSE = (1, 2, 3, 16, 17), 5  # classes of arrays; nested: cells, structures, objects
 ITEM_BYTES = {"logical": 1, "int8": 1, "uint8": 1, "int16": 2, "uint16": 2, "int32": 4, "uint32": 4,
               "single": 4, "char": 4, "int64": 8, "uint64": 8, "double": 8, "cell": 8}  # fmt: skip
-
-
-class Contents(NamedTuple):
-    """Views as stored: by name, with the variable and, in a cell array, the position. turned: by
-    column."""
-
-    views: dict[str, Any]
-    places: dict[str, tuple[str, int | None]]
-    y: Array | None
-    turned: bool
+Places = dict[str, tuple[str, int | None]]  # by view: the variable and, in a cell, the position
 
 
 def read(path: Path, how: Reading) -> Data:
     """Read the views, samples in rows."""
-    contents = _contents(path, how, _variables(path))
-    views = {k: v.T if contents.turned else v for k, v in contents.views.items()}
-    return Data(views, None, None, contents.y, tuple(views), path, how)
+    stored, _, y, turned = _contents(path, how, _variables(path))
+    views = {k: v.T if turned else v for k, v in stored.items()}
+    return Data(views, None, None, y, tuple(views), path, how)
 
 
 def write(out: Path, data: Data, views: Filled, ends: Mapping[str, Filled]) -> None:
-    """Write the variables of the file, views complete; <name>_lower and <name>_upper beside
-    them."""
+    """Write the variables of the file, views complete; <name>_lower and <name>_upper beside."""
     assert data.path is not None
     variables = _variables(data.path)
-    contents = _contents(data.path, data.how, variables)
+    _, places, _, turned = _contents(data.path, data.how, variables)
     for end, group in {"": views, **ends}.items():
         for name, view in group.items():
-            value = view.T if contents.turned else view
-            key, place = contents.places.get(name, (name, None))
+            value = view.T if turned else view
+            key, place = places.get(name, (name, None))
             target = f"{key}_{end}" if end else key
             if place is None:
                 variables[target] = value
@@ -132,7 +122,10 @@ def _check_matrices(elements: Iterable[tuple[int, memoryview]], order: str) -> N
             raise ValueError("a matrix lacks its numbers")
 
 
-def _contents(path: Path, how: Reading, variables: dict[str, Any]) -> Contents:
+def _contents(
+    path: Path, how: Reading, variables: dict[str, Any]
+) -> tuple[dict[str, Any], Places, Array | None, bool]:
+    """Find the views as stored, their places, the labels, and whether samples are columns."""
     key, y = _labels(path, how, variables)
     n = None if y is None else y.size
     places = _places({k: v for k, v in variables.items() if k != key}, n)
@@ -152,7 +145,7 @@ def _contents(path: Path, how: Reading, variables: dict[str, Any]) -> Contents:
             raise ValueError(
                 f"{path}: {name} is {a.dtype} of shape {a.shape}; a view is a matrix of numbers"
             )
-    return Contents(views, places, y, _turned(path, how.samples, views, n))
+    return views, places, y, _turned(path, how.samples, views, n)
 
 
 def _flat(value: Any) -> bool:
@@ -186,47 +179,38 @@ def _is_cell(value: Any) -> bool:
     return isinstance(value, np.ndarray) and value.dtype == object
 
 
-def _places(variables: Mapping[str, Any], n: int | None) -> dict[str, tuple[str, int | None]]:
+def _places(variables: Mapping[str, Any], n: int | None) -> Places:
     """Locate the views: in a cell array, else in numbered variables, else in all that fit."""
-    cells = [k for k, v in variables.items() if _is_cell(v) and v.size and _matrices(v)]
-    cells.sort(
-        key=lambda k: CELL_NAMES.index(k.lower()) if k.lower() in CELL_NAMES else len(CELL_NAMES)
-    )
+    cells = [k for k, v in variables.items() if _is_cell(v) and v.size and _matrices([*v.flat])]
+    cells = [k for name in CELL_NAMES for k in cells if k.lower() == name] or cells
     if cells:
-        count = variables[cells[0]].size
-        return {f"view{v + 1}": (cells[0], v) for v in range(count)}
+        return {f"view{v + 1}": (cells[0], v) for v in range(variables[cells[0]].size)}
     loose = {k: v for k, v in variables.items() if _matrices([v])}
     numbered = [k for k in loose if NUMBERED.fullmatch(k)]
-    if numbered:
-        numbered.sort(key=lambda k: int(re.sub(r"\D", "", k)))
-        return {k: (k, None) for k in numbered}
+    numbered.sort(key=lambda k: int(re.sub(r"\D", "", k)))
     fit = [k for k, v in loose.items() if (min(v.shape) > 1 if n is None else n in v.shape)]
-    return {k: (k, None) for k in fit}
+    return {k: (k, None) for k in numbered or fit}
 
 
-def _matrices(values: Any) -> bool:
-    items = list(values.flat) if isinstance(values, np.ndarray) else values
-    return all(
+def _matrices(values: list[Any]) -> bool:
+    matrices = [
         sparse.issparse(v)
         or (isinstance(v, np.ndarray) and v.ndim == 2 and v.dtype.kind in "biufU")
-        for v in items
-    ) and any(v.dtype.kind in "biuf" for v in items)
+        for v in values
+    ]
+    return all(matrices) and any(v.dtype.kind in "biuf" for v in values)
 
 
 def _turned(path: Path, samples: str | None, views: Mapping[str, Any], n: int | None) -> bool:
     """Whether samples are in columns."""
     shapes = {k: v.shape for k, v in views.items()}
-    fits = [
-        all(s[axis] == (n or next(iter(shapes.values()))[axis]) for s in shapes.values())
-        for axis in (0, 1)
-    ]
+    sizes = [{s[axis] for s in shapes.values()} for axis in (0, 1)]
+    fits = [len(axis) == 1 and (not n or n in axis) for axis in sizes]
     listed = ", ".join(f"{k} {s[0]} x {s[1]}" for k, s in shapes.items())
-    if samples is not None:
-        if not fits[samples == "columns"]:
-            raise ValueError(f"{path}: views do not share the number of {samples}: {listed}")
+    if samples is not None and not fits[samples == "columns"]:
+        raise ValueError(f"{path}: views do not share the number of {samples}: {listed}")
+    if samples is not None or (len(shapes) == 1 and n is None):
         return samples == "columns"
-    if len(shapes) == 1 and n is None:
-        return False
     if all(fits):
         raise ValueError(
             f"{path}: samples may be rows or columns ({listed}); pass --samples rows or "
