@@ -26,18 +26,14 @@ REMEDY = "delete it and load again"
 
 
 class Facts(NamedTuple):
-    """Expected properties of a dataset.
-
-    views: name and width of each; n, classes: how many; counts: samples per class in ascending
-    order, () if unknown; sha256: of the npz file, "" if unknown.
-    """
+    """Expected properties of a dataset."""
 
     name: str
-    views: dict[str, int]
+    views: dict[str, int]  # name and width of each
     n: int
     classes: int
-    counts: tuple[int, ...] = ()
-    sha256: str = ""
+    counts: tuple[int, ...] = ()  # samples per class in ascending order; () if unknown
+    sha256: str = ""  # of the npz file; "" if unknown
 
 
 def folder() -> Path:
@@ -66,18 +62,14 @@ def from_folder(name: str) -> Views | None:
 def load_files(facts: Facts, read: Callable[..., Content], *addresses: str) -> Views:
     """The dataset from <name>.npz in the data folder, else from its own files, which `read` reads
     and which are downloaded at first use."""
-    path = find_npz(facts.name)
-    if path is not None:
+    if path := find_npz(facts.name):
         return from_npz(path, facts)
     return fetch(lambda *paths: checked(*read(*paths), facts, paths[0]), *addresses)
 
 
 def fetch(read: Callable[..., T], *addresses: str, sha256: str = "") -> T:
-    """The content that `read` returns for the files of these addresses, downloaded at first use.
-
-    Downloads are kept only if `read` accepts them (else it raises ValueError) and the checksum
-    `sha256`, if given, matches.
-    """
+    """The content that `read` returns for the files of these addresses, downloaded at first use;
+    kept only if `read` accepts them (else it raises ValueError) and `sha256` matches."""
     paths = [folder() / address.rsplit("/", 1)[1] for address in addresses]
     absent = {p: a for p, a in zip(paths, addresses, strict=True) if not p.is_file()}
     if not absent:
@@ -109,7 +101,7 @@ def fetch(read: Callable[..., T], *addresses: str, sha256: str = "") -> T:
 
 
 def from_npz(path: Path, facts: Facts) -> Views:
-    """Read a file with view0, view1, ... and y, and verify its checksum."""
+    """Read a file with view0, view1, ... and y; verify its checksum."""
     if facts.sha256 and digest(path) != facts.sha256:
         raise ValueError(f"{path} is not {facts.name}: checksum mismatch; {REMEDY}")
     keys = [*(f"view{v}" for v in range(len(facts.views))), "y"]

@@ -89,39 +89,33 @@ def _made(split: str, n: int | None, seed: int, pictures: Sequence[Bytes]) -> Pa
             order[mine] = rng.permutation(mine)
         strokes = shown[order[:n]] > STROKE
         corners = np.stack([rng.integers(side - SIDE, size=len(y)) for side in picture.shape[:2]])
-        x.append(_painted(strokes, picture, corners[:, :n]))
+        pieces = sliding_window_view(picture.transpose(2, 0, 1), (SIDE, SIDE), (1, 2))
+        pieces = pieces.transpose(1, 2, 0, 3, 4)  # (row, column, 3, 28, 28)
+        x.append(np.empty((len(strokes), 3, SIDE, SIDE), np.uint8))
+        for start in range(0, len(strokes), CHUNK):
+            rows = slice(start, min(start + CHUNK, len(strokes)))
+            ink = np.where(strokes[rows], np.uint8(255), np.uint8(0))
+            x[v][rows] = pieces[*corners[:, rows]] ^ ink[:, None]  # x ^ 255 = 255 - x
     return x, y[:n]
-
-
-def _painted(strokes: NDArray[np.bool_], picture: Bytes, corners: NDArray[np.int64]) -> Bytes:
-    """Strokes (n, 28, 28) on the pieces of a picture that begin at corners (2, n)."""
-    pieces = sliding_window_view(picture.transpose(2, 0, 1), (SIDE, SIDE), (1, 2))
-    pieces = pieces.transpose(1, 2, 0, 3, 4)  # (row, column, 3, 28, 28)
-    x = np.empty((len(strokes), 3, SIDE, SIDE), np.uint8)
-    for start in range(0, len(x), CHUNK):
-        rows = slice(start, start + CHUNK)
-        ink = np.where(strokes[rows], np.uint8(255), np.uint8(0))
-        x[rows] = pieces[*corners[:, rows]] ^ ink[:, None]  # x ^ 255 = 255 - x
-    return x
 
 
 def _photographs() -> list[Bytes]:
     """Read five photographs that come with scikit-image, (H, W, 3) each."""
-    package, reader = find_spec("skimage"), find_spec("PIL")
-    if package is None or package.origin is None or reader is None:
+    package = find_spec("skimage")
+    if package is None or package.origin is None or find_spec("PIL") is None:
         raise ImportError(
             "the backgrounds of polymnist come with scikit-image: pip install 'vedute[images]'"
         )
-    folder = Path(package.origin).parent / "data"
-    absent = [name for name in PHOTOGRAPHS if not (folder / name).is_file()]
-    if absent:
-        raise FileNotFoundError(
-            f"{absent[0]} is not in {folder}; install a scikit-image that ships it, or pass "
-            "backgrounds of your own"
-        )
     from PIL import Image
 
-    return [np.asarray(Image.open(folder / name).convert("RGB")) for name in PHOTOGRAPHS]
+    paths = [Path(package.origin).parent / "data" / name for name in PHOTOGRAPHS]
+    for path in paths:
+        if not path.is_file():
+            raise FileNotFoundError(
+                f"{path.name} is not in {path.parent}; install a scikit-image that ships it, or "
+                "pass backgrounds of your own"
+            )
+    return [np.asarray(Image.open(path).convert("RGB")) for path in paths]
 
 
 # MNIST.
@@ -130,9 +124,8 @@ def _photographs() -> list[Bytes]:
 def digits(split: str) -> tuple[Bytes, Bytes]:
     """Images (n, 28, 28) and labels (n,): 60000 of "train", 10000 of "test"; from mnist.npz or from
     its four IDX files in the data folder, else downloaded."""
-    images, labels = (
-        _idx(f"{PREFIX[split]}-{kind}-ubyte") for kind in ("images-idx3", "labels-idx1")
-    )
+    names = [f"{PREFIX[split]}-{kind}-ubyte" for kind in ("images-idx3", "labels-idx1")]
+    images, labels = map(_idx, names)
     if images is not None and labels is not None:
         return _checked(images, labels, split, _files.folder() / f"{PREFIX[split]}-*-ubyte")
     keys = f"x_{split}", f"y_{split}"
@@ -155,9 +148,9 @@ def _checked(x: Bytes, y: Bytes, split: str, source: Path) -> tuple[Bytes, Bytes
 
 def _idx(name: str) -> Bytes | None:
     """Read an IDX file: two zeros, the type (8: bytes), the rank, the sizes, then the values."""
-    paths = (_files.folder() / name, _files.folder() / f"{name}.gz")
-    path = next((path for path in paths if path.is_file()), None)
-    if path is None:
+    path = _files.folder() / name
+    path = path if path.is_file() else path.with_name(f"{name}.gz")
+    if not path.is_file():
         return None
     with errors_as(f"{path} is not an IDX file", _files.REMEDY):
         data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
@@ -172,10 +165,10 @@ def _idx(name: str) -> Bytes | None:
 
 def _published(folder: Path) -> Part:
     if all((folder / f"{name}.pt").is_file() for name in (*NAMES, "labels")):
-        labels = _tensor(folder / "labels.pt").reshape(-1).long().numpy()
+        y = _tensor(folder / "labels.pt").reshape(-1).long().numpy()
         pixels = [_tensor(folder / f"{name}.pt") for name in NAMES]
         scaled = [(255 * a).round().clamp(0, 255) if a.is_floating_point() else a for a in pixels]
-        x, y = [np.asarray(a.to(torch.uint8).numpy()) for a in scaled], labels
+        x = [np.asarray(a.to(torch.uint8).numpy()) for a in scaled]
     elif all((folder / name).is_dir() for name in NAMES):
         x, y = _from_files(folder)
     else:
@@ -196,15 +189,13 @@ def _from_files(folder: Path) -> Part:
     """Read <i>.<digit>.png: files of the same name are one sample."""
     keyed = [arrays.read_images(folder / name) for name in NAMES]
     ids = keyed[0].index
-    x = []
     for name, view in zip(NAMES, keyed, strict=True):
-        values, present = view.spread(ids)
-        if len(view.values) != len(ids) or not present.all():
-            odd = ids.symmetric_difference(view.index)[0]
+        odd = ids.symmetric_difference(view.index)
+        if len(odd):
             raise ValueError(
-                f"{folder} has {odd}.png in one of m0 and {name} only; unpack it again"
+                f"{folder} has {odd[0]}.png in one of m0 and {name} only; unpack it again"
             )
-        x.append(values)
+    x = [view.spread(ids)[0] for view in keyed]
     try:
         return x, np.array([int(name.rpartition(".")[2]) for name in ids])
     except ValueError:

@@ -23,26 +23,16 @@ Filled = Mapping[str, Any]  # by view: an array or a frame, complete
 
 
 class Reading(NamedTuple):
-    """Options for reading a file, as on the command line.
+    """Options for reading a file, as on the command line."""
 
-    views     names, prefixes or patterns of the columns of each view, for one wide table
-    id        column of sample ids in that table; the first one if None
-    label     column, variable or key of the labels, which no method sees
-    one_hot   read text columns as categories
-    samples   "rows" or "columns": axis of the samples in a .mat file; None: detect it
-    decimal   "," for numbers like 1,234 that could have been thousands
-    lenient   allow missing columns, of labels and of views (files of new samples)
-    drop      columns to leave out; one string may name several, separated by commas
-    """
-
-    views: dict[str, list[str]] | None = None
-    id: str | None = None
-    label: str | None = None
-    one_hot: bool = False
-    samples: str | None = None
-    decimal: str | None = None
-    lenient: bool = False
-    drop: Sequence[str] | None = None
+    views: dict[str, list[str]] | None = None  # of one table: names, prefixes or patterns
+    id: str | None = None  # column of sample ids in that table; the first one if None
+    label: str | None = None  # column, variable or key of the labels, which no method sees
+    one_hot: bool = False  # read text columns as categories
+    samples: str | None = None  # "rows" or "columns" of a .mat file; None: detect it
+    decimal: str | None = None  # "," for numbers like 1,234 that could have been thousands
+    lenient: bool = False  # allow missing columns, of labels and of views (files of new samples)
+    drop: Sequence[str] | None = None  # columns to leave out; a string may name several: a,b
 
     def given(self) -> dict[str, Any]:
         """The options that the user has set, by name."""
@@ -54,26 +44,19 @@ DEFAULT_READING = Reading()
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """Views as the user wrote them: names -> arrays (n, ...) or DataFrames of n rows.
-
-    NaN, and False in the mask (n, L), mark missing values.
-    keys     names of the views in the file
-    path     the file; how: the options it was read with, for writing another one like it
-    id_name  name of its id column
-    whole    a store, whose `views` here are empty
-    order    row of each sample in the data that the store was made of, where rows were shuffled
-    """
+    """Views as the user wrote them: names -> arrays (n, ...) or DataFrames of n rows. NaN, and
+    False in the mask (n, L), mark missing values."""
 
     views: dict[str, Any]
     mask: NDArray[np.bool_] | None = None
     ids: Array | None = None
     y: Array | None = None
-    keys: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()  # names of the views in the file
     path: Path | None = None
-    how: Reading = DEFAULT_READING
-    id_name: str | None = None
-    whole: Views | None = None
-    order: Array | None = None
+    how: Reading = DEFAULT_READING  # what it was read with, for writing another one like it
+    id_name: str | None = None  # of the column
+    whole: Views | None = None  # a store, whose `views` here are empty
+    order: Array | None = None  # rows of the data that a shuffled store was made of
 
     def unknown(self, names: Sequence[str]) -> Data:
         """Mark nothing as observed in these views, so that all their cells are written."""
@@ -206,11 +189,9 @@ class Unwanted:
 
     def rest(self, columns: Iterable[Any]) -> list[Any]:
         """Filter out the dropped columns of a table."""
-        if not self.how.drop:
-            return [*columns]
         names = [str(c) for c in columns]
         self.known |= dict.fromkeys(names)
-        dropped = {name for word in self.how.drop for name in _dropped(word, names)}
+        dropped = {name for word in self.how.drop or () for name in _dropped(word, names)}
         return [c for c in columns if str(c) not in dropped]
 
     def check(self, path: Path) -> None:

@@ -198,6 +198,7 @@ WINDOWS_DEVICES = {
     *("CON", "PRN", "AUX", "NUL"),
     *(f"{d}{i}" for d in ("COM", "LPT") for i in range(10)),
 }
+INVISIBLE = {"Cc", "Cf", "Cs", "Zl", "Zp"}  # categories of characters
 PATH_SEPARATORS = "/\\" if os.name != "nt" else '/\\<>:"|?*'
 
 
@@ -221,18 +222,15 @@ def complaint(name: str, ending: str = "") -> str | None:
     """Explain why a name is no plain file name, or return None. Look-alikes count as what they
     look like."""
     looks = unicodedata.normalize("NFKC", name)
-    if not looks.strip(" .\t"):
-        return "it has no letter or digit"
-    if any(s in text for text in (name, looks) for s in PATH_SEPARATORS):
-        return "it has a path separator in it"
-    if any(unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp") for c in name):
-        return "it has a line break or another invisible character in it"
-    if looks.startswith("."):
-        return "files that begin with a dot are hidden"
-    if looks != looks.strip() or looks.endswith("."):
-        return "it begins or ends with a blank or a dot"
-    if looks.split(".")[0].strip().upper() in WINDOWS_DEVICES:
-        return "Windows keeps it for a device"
-    if len((name + ending).encode()) > MAX_NAME_BYTES:
-        return f"it is longer than {MAX_NAME_BYTES} bytes"
-    return None
+    kinds = {unicodedata.category(c) for c in name}
+    length = len((name + ending).encode(errors="replace"))
+    problems = {
+        "it has no letter or digit": not looks.strip(" .\t"),
+        "it has a path separator in it": {*PATH_SEPARATORS} & {*name, *looks},
+        "it has a line break or another invisible character in it": kinds & INVISIBLE,
+        "files that begin with a dot are hidden": looks.startswith("."),
+        "it begins or ends with a blank or a dot": looks != looks.strip() or looks.endswith("."),
+        "Windows keeps it for a device": looks.split(".")[0].strip().upper() in WINDOWS_DEVICES,
+        f"it is longer than {MAX_NAME_BYTES} bytes": length > MAX_NAME_BYTES,
+    }
+    return next((problem for problem, present in problems.items() if present), None)

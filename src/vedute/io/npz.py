@@ -30,7 +30,7 @@ from vedute.io.contents import Array, Data, Filled, Reading, errors_as, no_label
 
 OPTIONS: tuple[str, ...] = ("label",)
 MAGIC = (b"PK\3\4", b"PK\5\6")  # a zip file, and an empty one
-EXTRAS = ("view_names", "mask", "ids", "y")
+EXTRAS, ENDS = ("view_names", "mask", "ids", "y"), ("lower", "upper")
 
 
 def read(path: Path, how: Reading) -> Data:
@@ -53,13 +53,13 @@ def read(path: Path, how: Reading) -> Data:
     names = _names(extras["view_names"], list(arrays), path)
     views = dict(zip(names, arrays.values(), strict=True))
     n = len(next(iter(views.values())))
-    rows = {k: v for k, v in extras.items() if k in ("ids", "y") and v is not None}
-    for key, a in rows.items():
-        if a.size != n or max(a.shape) != n:
+    for key in ("ids", "y"):
+        rows = extras[key]
+        if rows is not None and (rows.size != n or max(rows.shape) != n):
             raise ValueError(
-                f"{key} in {path} has shape {a.shape}; expected one per sample, ({n},)"
+                f"{key} in {path} has shape {rows.shape}; expected one per sample, ({n},)"
             )
-        extras[key] = a.reshape(n)
+        extras[key] = None if rows is None else rows.reshape(n)
     ids, mask, shape = extras["ids"], extras["mask"], (n, len(views))
     if ids is not None and len(np.unique(ids)) < n:
         raise ValueError(f"ids in {path} name a sample twice; keep one row per sample")
@@ -95,8 +95,8 @@ def write(
 
 def write_npz(path: Path, arrays: Mapping[str, Array | None]) -> None:
     """Write arrays by name; None are left out."""
+    kept: Any = {k: a for k, a in arrays.items() if a is not None}
     with path.open("wb") as file:
-        kept: Any = {k: a for k, a in arrays.items() if a is not None}
         np.savez_compressed(file, **kept)
 
 
@@ -162,10 +162,8 @@ def _views(arrays: dict[str, Array]) -> dict[str, Array]:
     """Drop a_lower and a_upper, which `vedute impute --interval` puts beside a view a; order as in
     the file, but view2 before view10."""
     shapes = {key: a.shape for key, a in arrays.items()}
-    both = [
-        k for k, s in shapes.items() if shapes.get(f"{k}_lower") == shapes.get(f"{k}_upper") == s
-    ]
-    ends = {f"{k}_{end}" for k in both for end in ("lower", "upper")}
+    same = [k for k in shapes if {shapes.get(f"{k}_{end}") for end in ENDS} == {shapes[k]}]
+    ends = [f"{k}_{end}" for k in same for end in ENDS]
     views = {key: a for key, a in arrays.items() if key not in ends}
     if not all(re.fullmatch(r"view(\d+)", key) for key in views):
         return views

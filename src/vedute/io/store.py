@@ -21,7 +21,7 @@ from vedute.data.mapped import Scratch, npy_header
 from vedute.data.rows import tensors
 from vedute.data.store import is_store as is_store
 from vedute.data.views import Views
-from vedute.io.contents import DEFAULT_READING, Array, Data
+from vedute.io.contents import Array, Data
 from vedute.io.files import atomic_folder
 
 BLOCK_ROWS, BLOCK_VALUES = 4096, 2**22  # largest block
@@ -34,8 +34,8 @@ def read(path: Path) -> Data:
     """Read a store as the data that commands take; checksums are compared."""
     fields, order, id_name = store.read(path)
     whole = Views(**fields)
-    about = whole.ids, whole.y, whole.names, path, DEFAULT_READING, id_name
-    return Data({}, whole.mask.numpy(), *about, whole, order)
+    data = Data({}, whole.mask.numpy(), whole.ids, whole.y, whole.names, path, whole=whole)
+    return replace(data, order=order, id_name=id_name)
 
 
 @contextmanager
@@ -44,11 +44,12 @@ def new_store(out: Path, force: bool) -> Iterator[Path]:
     stores in it are locked against readers; raise if one has it open."""
     if force and out.is_dir() and any(out.iterdir()) and not is_store(out):
         raise FileExistsError(f"{out} is a folder, but no store; choose another name")
-    old = [file for end in (".", *INTERVAL_ENDS) for file in (out / end).glob("*.npy")]
-    old += [out / end / store.MANIFEST for end in INTERVAL_ENDS]
+    folders = [out / end for end in (".", *INTERVAL_ENDS)]
+    manifests = [folder / store.MANIFEST for folder in folders]
+    old = [*(file for folder in folders for file in folder.glob("*.npy")), *manifests[1:]]
     stale = [str(file.relative_to(out)) for file in old]
     with atomic_folder(out, force, stale=stale) as part, ExitStack() as locks:
-        for manifest in [out / end / store.MANIFEST for end in (".", *INTERVAL_ENDS)]:
+        for manifest in manifests:
             if manifest.is_file() and locks.enter_context(try_lock(manifest)) is False:
                 raise FileExistsError(
                     f"{out} is open, and its rows are still read; wait until it is closed, or "
@@ -68,10 +69,9 @@ def write(
     with the number of rows of each block."""
     n = len(views)
     order = np.arange(n) if seed is None else np.random.default_rng(seed).permutation(n)
+    jumps, size = views.on_disk and seed is not None, rows_of(views)
+    blocks = (arrays(views[order[i : i + size]]) for i in range(0, n, size))
     with Writer(folder, n) as writer:
-        starts = range(0, n, rows_of(views))
-        blocks = (arrays(views[order[i : i + rows_of(views)]]) for i in starts)
-        jumps = views.on_disk and seed is not None
         for block in _from_buckets(views, order) if jumps else blocks:
             writer.append(block)
             progress(len(block["mask.npy"]))
@@ -204,6 +204,6 @@ def _described(spec: ViewSpec) -> dict[str, Any]:
         return None if names is None else texts
 
     levels = None if spec.levels is None else [words(k) for k in spec.levels]
-    about: dict[str, Any] = {"name": spec.name, "shape": spec.shape, "columns": words(spec.columns)}
-    about |= {"levels": levels, "dtypes": spec.dtypes}
-    return about | ({"origins": spec.origins} if spec.origins else {})
+    about = {"name": spec.name, "shape": spec.shape, "columns": words(spec.columns)}
+    origins = {"origins": spec.origins} if spec.origins else {}
+    return {**about, "levels": levels, "dtypes": spec.dtypes, **origins}

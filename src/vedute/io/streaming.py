@@ -42,17 +42,15 @@ class Table(NamedTuple):
     and the dtype of each column; that of the array, where columns have no names."""
 
     x: Rows
-    ids: pd.Index | None
+    ids: Any
     dtypes: Dtypes
 
 
 def opened(path: Path, how: Reading) -> tuple[Views, str | None] | None:
     """Open the views in a folder or table, and the name of their ids; None where it is small or of
     another format. Raise where it cannot be read in chunks."""
-    if path.is_dir():
-        files = folder.files(path)
-    else:
-        files = {"": path} if table.ending(path) in table.TABLE_FORMATS else {}
+    is_table = table.ending(path) in table.TABLE_FORMATS
+    files = folder.files(path) if path.is_dir() else {"": path} if is_table else {}
     size = sum(file.stat().st_size for file in files.values())
     if not files or size < STREAMED_BYTES or not all(file.is_file() for file in files.values()):
         return None
@@ -61,14 +59,13 @@ def opened(path: Path, how: Reading) -> tuple[Views, str | None] | None:
     unwanted = Unwanted(how)
     tables = {name: _table(file, how, unwanted) for name, file in files.items()}
     unwanted.check(path)
-    indices = [t.ids for t in tables.values() if t.ids is not None]
+    indices, ids = {name: t.ids for name, t in tables.items() if t.ids is not None}, None
     if indices and len(indices) < len(tables):
         raise NotPlainError("some views have no ids")
-    ids = None
     if indices:
-        warn_of_look_alikes(dict(zip(tables, indices, strict=True)))
-        ids = contents.joined(indices)
-    if ids is None and len({len(t.x) for t in tables.values()}) > 1:
+        warn_of_look_alikes(indices)
+        ids = contents.joined(indices.values())
+    elif len({len(t.x) for t in tables.values()}) > 1:
         raise NotPlainError("views differ in length")
     views = tables if path.is_dir() else _cut(tables[""], how, path)
     pairs = [_aligned(name, t, ids) for name, t in views.items()]
@@ -78,7 +75,7 @@ def opened(path: Path, how: Reading) -> tuple[Views, str | None] | None:
     observed = checks.observed(torch.stack(present, dim=1).numpy(), None, names, plain_ids)
     mask, index = torch.from_numpy(observed), torch.arange(len(observed))
     whole = Views(tensors(x), mask, index, tensors(holes), names, plain_ids, specs=specs)
-    return whole, contents.name_of(indices)
+    return whole, contents.name_of(indices.values())
 
 
 def _table(path: Path, how: Reading, unwanted: Unwanted) -> Table:
@@ -156,12 +153,12 @@ def _cut(whole: Table, how: Reading, path: Path) -> dict[str, Table]:
     return {k: view(part) for k, part in table.chosen(how.views, columns, path).items()}
 
 
-def _aligned(name: str, t: Table, ids: pd.Index | None) -> tuple[Rows, ViewSpec]:
+def _aligned(name: str, t: Table, ids: Any) -> tuple[Rows, ViewSpec]:
     """Rows aligned to ids, NaN where the file has none (images must be complete); and the spec of
     the view read at once, taken from a frame of one row."""
     x, text_ids = t.x, pd.Index([] if ids is None else ids.astype(str))
     moved = t.ids is not None and not t.ids.equals(text_ids)
-    if t.ids is not None and moved:
+    if moved:
         if not x.dtype.is_floating_point:
             raise NotPlainError("some samples have no image")
         at = torch.from_numpy(t.ids.get_indexer(text_ids))
@@ -175,7 +172,6 @@ def _aligned(name: str, t: Table, ids: pd.Index | None) -> tuple[Rows, ViewSpec]
         x = Rows((len(at), *x.shape[1:]), x.dtype, read)
     if None in t.dtypes:
         return x, ViewSpec(name, x.shape[1:], dtypes=(str(t.dtypes[None]),))
-    assert ids is not None
     dtypes = {c: contents.nullable(d) if moved else d for c, d in t.dtypes.items()}
     frame = pd.DataFrame({c: pd.Series([0], [ids[0]], dtype=d) for c, d in dtypes.items()})
     return x, from_frame(name, frame, ids[:1], None)[1]

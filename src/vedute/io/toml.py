@@ -25,17 +25,12 @@ def _key(key: Any) -> str:
 
 
 def _value(value: Any) -> str:
-    match value:
-        case bool():
-            return str(value).lower()
-        case int():
-            return str(value)
-        case float():
-            return repr(value)  # inf and nan are TOML, too
-        case list() | tuple():
-            return f"[{', '.join(_value(v) for v in value)}]"
-        case Mapping():
-            return f"{{{', '.join(f'{_key(k)} = {_value(v)}' for k, v in value.items())}}}"
-        case _:
-            # JSON's escapes are TOML's, except DEL and lone surrogates
-            return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{_key(k)} = {_value(v)}' for k, v in value.items())}}}"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(_value, value))}]"
+    if isinstance(value, float):
+        return repr(value)  # inf and nan are TOML, too
+    # JSON's escapes are TOML's, except DEL and lone surrogates
+    text = json.dumps(value if isinstance(value, int) else str(value), ensure_ascii=False)
+    return text.replace("\x7f", "\\u007f")
