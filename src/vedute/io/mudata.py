@@ -55,19 +55,18 @@ def write(out: Path, data: Data, views: Filled, ends: Mapping[str, Filled]) -> N
 
 def completed(whole: Any, layers: Mapping[str, Filled]) -> Any:
     """Add these layers; a MuData is a new one, with every sample in every modality."""
-    if not omics.is_mu(whole):
-        for layer, filled in layers.items():
-            _fill_ann(whole, layer, filled)
-        return whole
-    from mudata import MuData
-
-    mods = {k: _widened(mod, whole.obs_names, k, layers) for k, mod in whole.mod.items()}
-    wide = MuData(mods)[list(whole.obs_names)].copy()
-    for name in whole.obs.columns:
-        wide.obs[name] = whole.obs[name]
-    wide.obsm.update({k: v for k, v in whole.obsm.items() if k not in whole.mod})
-    wide.uns.update(whole.uns)
-    return wide
+    if omics.is_mu(whole):
+        return _widened(whole, layers)
+    for layer, filled in layers.items():
+        cut = {k: v for k, v in filled.items() if k not in whole.obsm}
+        if cut:
+            table = pd.concat(list(cut.values()), axis=1)
+            rest = omics.matrix(whole, "")
+            rest[table.columns] = table
+            whole.layers[layer] = rest.to_numpy()
+        for name in set(filled) - set(cut):
+            whole.obsm[f"{name}_{layer}"] = filled[name].to_numpy()
+    return whole
 
 
 def annotate(out: Path, source: Path, rows: Mapping[str, Array]) -> None:
@@ -123,11 +122,8 @@ def _labels(path: Path, whole: Any, how: Reading) -> Array | None:
     if how.label is None:
         return None
     tables = [whole.obs, *(mod.obs for mod in (whole.mod.values() if _is_mu(path) else ()))]
-    columns = [
-        t[how.label].reindex(whole.obs_names).astype(object)
-        for t in tables
-        if how.label in t.columns
-    ]
+    labelled = [t[how.label] for t in tables if how.label in t.columns]
+    columns = [column.reindex(whole.obs_names).astype(object) for column in labelled]
     if columns:
         return labels(reduce(lambda y, more: y.where(y.notna(), more), columns))
     if how.lenient:
@@ -135,25 +131,21 @@ def _labels(path: Path, whole: Any, how: Reading) -> Array | None:
     raise no_label(how.label, path, {c: 0 for t in tables for c in t.columns})
 
 
-def _fill_ann(whole: Any, layer: str, views: Filled) -> None:
-    """Put views of an AnnData back into its matrix and obsm."""
-    cut = {k: v for k, v in views.items() if k not in whole.obsm}
-    if cut:
-        table = pd.concat(list(cut.values()), axis=1)
-        rest = omics.matrix(whole, "")
-        rest[table.columns] = table
-        whole.layers[layer] = rest.to_numpy()
-    for name in set(views) - set(cut):
-        whole.obsm[f"{name}_{layer}"] = views[name].to_numpy()
-
-
-def _widened(mod: Any, ids: Any, name: str, layers: Mapping[str, Filled]) -> Any:
-    """Extend a modality to a row for every sample."""
+def _widened(whole: Any, layers: Mapping[str, Filled]) -> Any:
+    """Extend the modalities of a MuData to a row for every sample, in new ones."""
     from anndata import AnnData
+    from mudata import MuData
 
-    table = omics.matrix(mod, name)
-    x = table.reindex(ids).to_numpy()
-    wide = AnnData(x, obs=mod.obs.reindex(ids), var=mod.var, uns=mod.uns)
-    for layer, filled in layers.items():
-        wide.layers[layer] = filled[name].to_numpy(table.to_numpy().dtype)
+    mods, ids = {}, whole.obs_names
+    for name, mod in whole.mod.items():
+        table = omics.matrix(mod, name)
+        x, obs = table.reindex(ids).to_numpy(), mod.obs.reindex(ids)
+        mods[name] = AnnData(x, obs=obs, var=mod.var, uns=mod.uns)
+        for layer, filled in layers.items():
+            mods[name].layers[layer] = filled[name].to_numpy(table.to_numpy().dtype)
+    wide = MuData(mods)[list(ids)].copy()
+    for name in whole.obs.columns:
+        wide.obs[name] = whole.obs[name]
+    wide.obsm.update({k: v for k, v in whole.obsm.items() if k not in whole.mod})
+    wide.uns.update(whole.uns)
     return wide
