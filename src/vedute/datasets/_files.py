@@ -140,16 +140,12 @@ def checked(arrays: Arrays, y: NDArray[np.generic], facts: Facts, path: Path) ->
     shapes = [a.shape for a in arrays]
     expected = [(facts.n, width) for width in facts.views.values()]
     if shapes != expected or y.size != facts.n:
-        raise ValueError(
-            f"{path} has views of shapes {shapes} and {y.size} labels; {facts.name} has "
-            f"{expected}; {REMEDY}"
-        )
+        differ = f"{shapes} and {y.size} labels; {facts.name} has {expected}"
+        raise ValueError(f"{path} has views of shapes {differ}; {REMEDY}")
     labels = np.unique(y.ravel(), return_inverse=True)[1].astype(np.int64)
     counts = tuple(sorted(int(c) for c in np.bincount(labels)))
     if len(counts) != facts.classes or (facts.counts and counts != facts.counts):
-        raise ValueError(
-            f"{path} has classes of {counts} samples; {facts.name} has {facts.classes} classes"
-            f"{f' of {facts.counts}' if facts.counts else ''}; {REMEDY}"
-        )
+        differ = f"{counts} samples; {facts.name} has {facts.counts or facts.classes}"
+        raise ValueError(f"{path} has classes of {differ}; {REMEDY}")
     x = {k: a.astype(np.float32) for k, a in zip(facts.views, arrays, strict=True)}
     return Views.of(x, y=labels)

@@ -80,9 +80,8 @@ def _made(split: str, n: int | None, seed: int, pictures: Sequence[Bytes]) -> Pa
     for v, picture in enumerate(pictures):
         rng = np.random.default_rng((seed, SPLITS[split], v))
         if picture.ndim != 3 or picture.shape[2] != 3 or min(picture.shape[:2]) <= SIDE:
-            raise ValueError(
-                f"background {v} has shape {picture.shape}; pass (H, W, 3), more than {SIDE} pixels"
-            )
+            least = f"(H, W, 3), more than {SIDE} pixels"
+            raise ValueError(f"background {v} has shape {picture.shape}; pass {least}")
         order = np.empty(len(y), np.int64)  # permuted within each digit
         for digit in range(10):
             mine = np.flatnonzero(y == digit)
@@ -103,17 +102,14 @@ def _photographs() -> list[Bytes]:
     """Read five photographs that come with scikit-image, (H, W, 3) each."""
     package = find_spec("skimage")
     if package is None or package.origin is None or find_spec("PIL") is None:
-        raise ImportError(
-            "the backgrounds of polymnist come with scikit-image: pip install 'vedute[images]'"
-        )
+        raise ImportError("its backgrounds come with scikit-image: pip install 'vedute[images]'")
     from PIL import Image
 
     paths = [Path(package.origin).parent / "data" / name for name in PHOTOGRAPHS]
     for path in paths:
         if not path.is_file():
             raise FileNotFoundError(
-                f"{path.name} is not in {path.parent}; install a scikit-image that ships it, or "
-                "pass backgrounds of your own"
+                f"{path} is missing; install another scikit-image, or pass backgrounds"
             )
     return [np.asarray(Image.open(path).convert("RGB")) for path in paths]
 
@@ -140,8 +136,7 @@ def digits(split: str) -> tuple[Bytes, Bytes]:
 def _checked(x: Bytes, y: Bytes, split: str, source: Path) -> tuple[Bytes, Bytes]:
     if x.ndim != 3 or x.shape[1:] != (28, 28) or y.shape != x.shape[:1] or y.max(initial=0) > 9:
         raise ValueError(
-            f"{source} has {split} images of shape {x.shape} and labels of {y.shape}; MNIST has "
-            f"(n, 28, 28) and a digit for each; {_files.REMEDY}"
+            f"{source} has images {x.shape} and labels {y.shape}, not MNIST's; {_files.REMEDY}"
         )
     return x, y
 
@@ -179,8 +174,7 @@ def _published(folder: Path) -> Part:
     shapes = [a.shape for a in x]
     if shapes != [(len(y), 3, SIDE, SIDE)] * len(NAMES):
         raise ValueError(
-            f"{folder} has views of shapes {shapes} and {len(y)} labels; PolyMNIST has five of "
-            f"(n, 3, {SIDE}, {SIDE}): unpack it again"
+            f"{folder} has views of shapes {shapes} and {len(y)} labels; unpack it again"
         )
     return x, y
 
@@ -193,14 +187,14 @@ def _from_files(folder: Path) -> Part:
         odd = ids.symmetric_difference(view.index)
         if len(odd):
             raise ValueError(
-                f"{folder} has {odd[0]}.png in one of m0 and {name} only; unpack it again"
+                f"{folder} has {odd[0]}.png in one of m0 and {name} only; unpack again"
             )
     x = [view.spread(ids)[0] for view in keyed]
     try:
         return x, np.array([int(name.rpartition(".")[2]) for name in ids])
     except ValueError:
         raise ValueError(
-            f"a file of {folder / NAMES[0]} is not called <i>.<digit>.png; unpack it again"
+            f"a file in {folder} is not called <i>.<digit>.png; unpack it again"
         ) from None
 
 

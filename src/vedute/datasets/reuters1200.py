@@ -28,7 +28,6 @@ def load(features: str = "dim10") -> Views:
     path = find_npz(facts.name)
     if path is None:
         raise FileNotFoundError(
-            f"{facts.name}.npz is not in {folder()} and has no public address; put it there, point "
-            "VEDUTE_DATA to the folder that has it, or load reuters"
+            f"{facts.name}.npz is not in {folder()} (VEDUTE_DATA), and has no public address"
         )
     return from_npz(path, facts)

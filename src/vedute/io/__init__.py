@@ -58,7 +58,7 @@ def format_of(path: Path) -> Any:
     """Choose the module that reads this path, by its ending."""
     if mudata.is_zarr(path):
         raise ValueError(
-            f"{path} is kept in zarr; make a store of it first: vedute convert {path} -o store"
+            f"{path} is kept in zarr; make a store first: vedute convert {path} -o store"
         )
     if path.is_dir():
         return folder

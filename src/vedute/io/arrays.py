@@ -68,9 +68,7 @@ def unpickled(load: Callable[[], Any], what: object) -> Any:
     except ValueError as e:
         if "allow_pickle" not in str(e):
             raise
-        raise ValueError(
-            f"{what} holds Python objects, which are never read; save numbers or text"
-        ) from None
+        raise ValueError(f"{what} holds Python objects; save numbers or text") from None
 
 
 def ids_of(path: Path) -> pd.Index | None:
@@ -125,8 +123,7 @@ def read_images(folder: Path) -> Keyed:
         if p.shape[:2] != pixels[0].shape[:2]:
             sizes = [f"{a.shape[1]} x {a.shape[0]}" for a in (p, pixels[0])]
             raise ValueError(
-                f"{file} is {sizes[0]} pixels, {files[0].name} {sizes[1]}; bring all images of a "
-                "view to one size"
+                f"{file} is {sizes[0]} pixels, {files[0].name} {sizes[1]}; make them of one size"
             )
     if any(p.ndim == 3 for p in pixels):
         pixels = [p if p.ndim == 3 else np.repeat(p[..., None], 3, 2) for p in pixels]

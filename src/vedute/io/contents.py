@@ -149,9 +149,7 @@ def checked_ids(ids: pd.Series, path: Path) -> pd.Index:
         if blank.any():
             row = int(blank.argmax())
             after = f" (after {index[row - 1]!r})" if row else ""
-            raise ValueError(
-                f"{path}: row {row + 1}{after} has no sample id; give it one, or drop it"
-            )
+            raise ValueError(f"{path}: row {row + 1}{after} has no sample id; add it, or drop it")
     with noted():
         if twice.any():
             names = listed(index[twice].unique())

@@ -250,7 +250,7 @@ def _parser(path: Path, d: Dialect, **options: Any) -> Iterator[Any]:
                 yield parts
     except pd.errors.ParserWarning:
         raise ValueError(
-            f"{path}: rows have more fields than the header, which has {width}; name every column"
+            f"{path}: rows have more fields than the header ({width}); name every column"
         ) from None
     except pd.errors.ParserError as e:
         problem = f"{path} is not a text table ({' '.join(str(e).split())})"
@@ -269,8 +269,8 @@ def check_ids(index: pd.Index, path: Path) -> None:
     like_ids = re.search(r"id|sample|patient|subject|name|barcode|cell|index|key|^$", name, re.I)
     if not like_ids and index.str.fullmatch(r"[+-]?\d*[.,]\d+(?:[eE][+-]?\d+)?").all():
         raise ValueError(
-            f"{path}: the first column, {name!r}, holds values like {index[0]!r}, not sample "
-            "ids; put ids there, or name the column 'id' if these are ids"
+            f"{path}: the first column, {name!r}, holds values like {index[0]!r}, not sample ids; "
+            "put ids there, or name it 'id'"
         )
 
 
@@ -312,8 +312,7 @@ def sniff(path: Path) -> Dialect:
         header = ["", *header] if unnamed else [*header, ""]
     if len(header) < 2:
         raise ValueError(
-            f"{path} has one column, {header[0]!r}; expected sample ids and at least one more, "
-            "separated by comma, semicolon or tab"
+            f"{path} has one column, {header[0]!r}; write sample ids and more, with commas between"
         )
     twice = [name for name, k in Counter(filter(None, header)).items() if k > 1]
     if twice:
@@ -321,8 +320,7 @@ def sniff(path: Path) -> Dialect:
     named = [name for name in header[1:] if name]
     if named and all(map(is_number, named)) and not all(name.isdigit() for name in named):
         raise ValueError(
-            f"{path} has no header: its first line holds values like {named[0]!r}; begin with "
-            "a line of column names"
+            f"{path} has no header: line 1 holds values like {named[0]!r}; name the columns there"
         )
     end = "\r\n" if lines[0].endswith("\r\n") else "\n"
     return Dialect(separator, encoding, end, header, unnamed)
@@ -461,16 +459,13 @@ def _categories(name: Any, column: pd.Series, where: str, how: Reading) -> pd.Se
     word = quote(str(name))
     where, drop = f"{where}, row {row!r} holds {text!r}", f"--drop {word} leaves it out"
     if len(levels) > MOST_LEVELS:
-        raise ValueError(
-            f"{where}, one of {len(levels)} different texts; --one-hot takes up to {MOST_LEVELS}: "
-            f"{drop}"
-        )
+        most = f"--one-hot takes up to {MOST_LEVELS}: {drop}"
+        raise ValueError(f"{where}, one of {len(levels)} different texts; {most}")
     if not how.one_hot and FEW_NAMES < len(levels) == column.notna().sum():
         raise ValueError(f"{where}, and another text in every row; {drop}")
     if not how.one_hot:
         raise ValueError(
-            f"{where}, not a number; --one-hot makes categories of it, --label {word} takes it "
-            f"for labels, {drop}"
+            f"{where}, not a number; --one-hot makes categories, --label {word} labels, {drop}"
         )
     return column.astype(pd.CategoricalDtype(levels))
 
@@ -490,12 +485,12 @@ def _check_commas(
     pointed += [c for c, x in limited.items() if any(isinstance(k, str) and "." in k for k in x)]
     if pointed:
         raise ValueError(
-            f"{path} has decimal commas in column {first!r} ({example!r}) and decimal points in "
-            f"column {pointed[0]!r}; use one of them"
+            f"{path} has decimal commas in column {first!r} ({example!r}) and points in column "
+            f"{pointed[0]!r}; use one of them"
         )
     thousands = all(cells.all_match(c, f"{THOUSANDS}|{INTEGER}") for c in commas.values())
     if thousands and how.decimal != ",":
         raise ValueError(
-            f"{path}, column {first!r} holds {example!r}: a decimal comma or thousands; "
-            "pass --decimal , for decimal commas, or remove the thousands separators"
+            f"{path}, column {first!r} holds {example!r}: a decimal comma or thousands; pass "
+            "--decimal , for decimal commas, or remove the separators"
         )

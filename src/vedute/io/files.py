@@ -209,9 +209,7 @@ def below(folder: Path, name: object, ending: str = "") -> Path:
     problem = complaint(text, ending)
     if problem:
         shown = repr(text if len(text) <= 40 else f"{text[:40]}...")
-        raise ValueError(
-            f"{shown} cannot name a file: {problem}; rename it, or let OUT end in .npz"
-        )
+        raise ValueError(f"{shown} cannot name a file: {problem}; rename it, or write an .npz")
     path = folder / (text + ending)
     if os.path.lexists(path):  # also where a file system takes two names for one
         raise ValueError(f"two files would be called {path.name!r}; rename one, or write an .npz")

@@ -136,8 +136,7 @@ def _is_view(file: Path) -> bool:
     if not file.is_dir():
         raise ValueError(f"{file} is a pipe or a device; write the view as a file {READ}")
     raise ValueError(
-        f"{file} is a folder without images; write the view as one file {READ}, or move the "
-        "folder elsewhere"
+        f"{file} is a folder without images; write the view as one file {READ}, or move it"
     )
 
 
@@ -158,10 +157,8 @@ def _take_labels(
         both = y.index.intersection(more.index)
         differ = both[(y[both].astype(str) != more[both].astype(str)).to_numpy()]
         if len(differ):
-            raise ValueError(
-                f"{path}: id {differ[0]!r} has the label {y[differ[0]]} in {sources[0]} and "
-                f"{more[differ[0]]} in {name}; correct one"
-            )
+            pair = f"{y[differ[0]]} in {sources[0]} and {more[differ[0]]} in {name}"
+            raise ValueError(f"{path}: id {differ[0]!r} has the label {pair}; correct one")
         y = pd.concat([y, more[more.index.difference(y.index, sort=False)]])
     return y
 

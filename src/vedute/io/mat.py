@@ -20,6 +20,7 @@ from scipy import sparse
 from scipy.io import loadmat, savemat, whosmat
 
 from vedute.data import limits
+from vedute.data.escaping import listed
 from vedute.io.contents import Array, Data, Filled, Reading, errors_as, no_label
 
 OPTIONS: tuple[str, ...] = ("label", "samples")
@@ -132,8 +133,8 @@ def _contents(
     if not places:
         held = [f"{k} {np.shape(v)}" for k, v in variables.items()]
         raise ValueError(
-            f"{path} has no views; give a cell array X of matrices, or view1, view2, ... "
-            f"(it has {', '.join(held) or 'nothing'})"
+            f"{path} has no views; save a cell X of them, or view1, view2, ... "
+            f"(it has {listed(held, form=str)})"
         )
     views = {}
     for name, (variable, place) in places.items():
@@ -143,7 +144,7 @@ def _contents(
         views[name] = a.tocsr() if sparse.issparse(a) else a
         if a.dtype.kind not in "biuf" or a.ndim != 2 or 0 in a.shape:
             raise ValueError(
-                f"{path}: {name} is {a.dtype} of shape {a.shape}; a view is a matrix of numbers"
+                f"{path}: {name} is {a.dtype} {a.shape}; a view is a matrix of numbers"
             )
     return views, places, y, _turned(path, how.samples, views, n)
 
@@ -204,19 +205,16 @@ def _matrices(values: list[Any]) -> bool:
 def _turned(path: Path, samples: str | None, views: Mapping[str, Any], n: int | None) -> bool:
     """Whether samples are in columns."""
     shapes = {k: v.shape for k, v in views.items()}
-    sizes = [{s[axis] for s in shapes.values()} for axis in (0, 1)]
-    fits = [len(axis) == 1 and (not n or n in axis) for axis in sizes]
-    listed = ", ".join(f"{k} {s[0]} x {s[1]}" for k, s in shapes.items())
+    counts = [{s[axis] for s in shapes.values()} for axis in (0, 1)]
+    fits = [len(axis) == 1 and (not n or n in axis) for axis in counts]
+    sizes = ", ".join(f"{k} {s[0]} x {s[1]}" for k, s in shapes.items())
     if samples is not None and not fits[samples == "columns"]:
-        raise ValueError(f"{path}: views do not share the number of {samples}: {listed}")
+        raise ValueError(f"{path}: views do not share the number of {samples}: {sizes}")
     if samples is not None or (len(shapes) == 1 and n is None):
         return samples == "columns"
     if all(fits):
-        raise ValueError(
-            f"{path}: samples may be rows or columns ({listed}); pass --samples rows or "
-            "--samples columns"
-        )
+        raise ValueError(f"{path}: samples may be rows or columns ({sizes}); pass --samples")
     if not any(fits):
         who = f"the {n} labels" if n else "each other"
-        raise ValueError(f"{path}: views do not fit {who}: {listed}; save one row per sample")
+        raise ValueError(f"{path}: views do not fit {who}: {sizes}; save one row per sample")
     return fits[1]

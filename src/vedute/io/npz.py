@@ -56,17 +56,14 @@ def read(path: Path, how: Reading) -> Data:
     for key in ("ids", "y"):
         rows = extras[key]
         if rows is not None and (rows.size != n or max(rows.shape) != n):
-            raise ValueError(
-                f"{key} in {path} has shape {rows.shape}; expected one per sample, ({n},)"
-            )
+            want = f"expected one per sample, ({n},)"
+            raise ValueError(f"{key} in {path} has shape {rows.shape}; {want}")
         extras[key] = None if rows is None else rows.reshape(n)
     ids, mask, shape = extras["ids"], extras["mask"], (n, len(views))
     if ids is not None and len(np.unique(ids)) < n:
         raise ValueError(f"ids in {path} name a sample twice; keep one row per sample")
     if mask is not None and mask.shape != shape:
-        raise ValueError(
-            f"mask in {path} has shape {mask.shape}; expected (samples, views) = {shape}"
-        )
+        raise ValueError(f"mask in {path} has shape {mask.shape}; expected one per view, {shape}")
     if mask is not None and mask.dtype != bool and not np.isin(mask, (0, 1)).all():
         raise ValueError(f"mask in {path} must hold True (observed) and False (missing) only")
     mask = None if mask is None else mask.astype(bool)
@@ -111,7 +108,7 @@ def numbers(
         if kind.kind not in "biuf":
             held = "dates" if kind.kind == "M" else "categories"
             raise ValueError(
-                f"view {name!r}, column {column!r} holds {held}, which an .npz file cannot; {hint}"
+                f"view {name!r}, column {column!r} holds {held}, an .npz file cannot; {hint}"
             )
     if dtype is not None:
         return view.to_numpy(dtype, na_value=np.nan)
@@ -177,6 +174,6 @@ def _names(stored: Array | None, keys: list[str], path: Path) -> list[str]:
     if len(set(names)) != len(keys):
         raise ValueError(
             f"view_names in {path} has {len(names)} names ({', '.join(names)}) for {len(keys)} "
-            "views; give each view one name of its own"
+            "views; give one each"
         )
     return keys if set(names) == set(keys) else names

@@ -120,7 +120,7 @@ def _with_ids(raw: pd.DataFrame, path: Path, how: Reading) -> pd.DataFrame:
         if not ids.dropna().map(lambda x: x % 1 == 0 and abs(x) < 2**53).all():
             raise ValueError(
                 f"{path}: the first column, {raw.columns[0]!r}, holds values like {ids.iloc[0]}, "
-                "not sample ids; put ids there, or in the index"
+                "not sample ids; put ids there"
             )
         ids = ids.astype("Int64")
     index = checked_ids(ids.astype(object).where(ids.notna(), "").astype(str), path)
@@ -176,10 +176,8 @@ def check_writable(out: Path, specs: Sequence[ViewSpec]) -> None:
     needs_pyarrow(out)
     for spec in specs:
         if len(spec.shape) > 1:
-            raise ValueError(
-                f"view {spec.name!r} holds arrays of shape {spec.shape}, which are no rows of a "
-                "table; leave out --format parquet to write a store"
-            )
+            what = f"arrays of shape {spec.shape}, no rows of a table"
+            raise ValueError(f"view {spec.name!r} holds {what}; leave out --format parquet")
 
 
 def write_parquet(path: Path, columns: Mapping[str, Array]) -> None:

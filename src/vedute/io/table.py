@@ -48,9 +48,7 @@ def form(path: Path) -> Any:
 def read(path: Path, how: Reading) -> Data:
     """Read the views of a table; a row of blanks is a missing view."""
     if how.views is None:
-        raise ValueError(
-            f"{path} is one table; pass --views to choose the columns of each view: {VIEWS_EXAMPLE}"
-        )
+        raise ValueError(f"{path} is one table; pass --views, {VIEWS_EXAMPLE}")
     raw, unwanted = form(path).raw(path, how), Unwanted(how)
     with noted(part=False):
         if how.label is not None and how.label not in raw.columns and not how.lenient:
@@ -123,10 +121,8 @@ def chosen(
                 raise ValueError(f"{path} has no column {pattern!r} for view {name!r}; {close}")
             for column in matches:
                 if view_of.setdefault(column, name) != name:
-                    raise ValueError(
-                        f"{path}: column {column!r} is in the views {view_of[column]!r} and "
-                        f"{name!r}; leave it in one"
-                    )
+                    both = f"{view_of[column]!r} and {name!r}"
+                    raise ValueError(f"{path}: column {column!r} is in the views {both}; keep one")
     selected = {name: [c for c in columns if view_of.get(c) == name] for name in wanted}
     return {name: part for name, part in selected.items() if part}
 
@@ -142,9 +138,7 @@ def read_groups(word: str, data: Data) -> pd.Series:
         raise ValueError(f"DATA has no ids, which {path} goes by; add ids to it")
     if not in_file:
         if data.path is None or data.how.views is None:
-            raise ValueError(
-                f"no file {word!r} of ids and groups; DATA has no columns beside views"
-            )
+            raise ValueError(f"no file {word!r} of groups; DATA has no columns beside views")
         path, how = data.path, data.how
     raw = form(path).raw(path, how)
     columns = list(raw.columns)
