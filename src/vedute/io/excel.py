@@ -16,9 +16,8 @@ import pandas as pd
 from vedute.data import dates, limits
 from vedute.data.cells import MISSING, as_text
 from vedute.data.escaping import listed
-from vedute.data.problems import noted
-from vedute.io import csv, folder
-from vedute.io.contents import Data, Filled, Reading, Unwanted, checked_ids, errors_as
+from vedute.io import folder
+from vedute.io.contents import Data, Filled, Reading, checked_ids, errors_as
 
 OPTIONS: tuple[str, ...] = folder.OPTIONS
 ENDING = ".xlsx"
@@ -32,14 +31,8 @@ def read(path: Path, how: Reading) -> Data:
         sheets |= {sheet.title: rows} if rows else {}
     if not sheets:
         raise ValueError(f"{path} has no cells; put a view on each sheet, ids in the first column")
-    unwanted = Unwanted(how)
-    views: dict[str, Any] = {}
-    for title, rows in sheets.items():
-        with noted():
-            cells = _raw(path / title, *rows)
-            cells = cells[unwanted.rest(cells.columns)]
-            views[title] = csv.typed(cells, path / title, how)
-    return folder.join_views(views, path, how, unwanted, len(views) == len(sheets))
+    places = {title: path / title for title in sheets}
+    return folder.joined(places, lambda k: _raw(places[k], *sheets[k]), path, how)
 
 
 def write(out: Path, data: Data, views: Filled, ends: Mapping[str, Filled]) -> None:
@@ -118,8 +111,8 @@ def _as_written(sheet: Any, at: int, column: pd.Series) -> tuple[str | None, lis
         return None, column.astype(object).where(column.notna(), None).tolist()
     cells = [sheet.cell(i, at) for i in range(2, sheet.max_row + 1)]
     form = next((str(c.number_format) for c in cells if c.is_date), None)
-    text = [c.value.strip() for c in cells if isinstance(c.value, str)]
-    text = [x for x in text if x not in MISSING]
+    strings = [c.value.strip() for c in cells if isinstance(c.value, str)]
+    text = [x for x in strings if x not in MISSING]
     if not text:
         return form, column.tolist()
     if column.dtype.kind == "M":

@@ -7,7 +7,7 @@ front/p1.png, front/p2.png     images of one size, named by their ids
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,38 +25,41 @@ from vedute.io.files import below
 
 OPTIONS: tuple[str, ...] = ("label", "one_hot", "decimal", "drop")
 FOLDERS = (*table.TABLE_FORMATS, ".npy", ".zarr")  # names of folders that look like views
+View = pd.DataFrame | Keyed
 READ = "(.csv, .tsv, .parquet, .npy with .ids.txt, or a folder of images)"
 
 
 def read(path: Path, how: Reading) -> Data:
     """Read the views in a folder; samples may lack any of them."""
-    views: dict[str, pd.DataFrame | Keyed] = {}
-    unwanted = Unwanted(how)
     sources = files(path)
-    for name, file in sources.items():
-        with noted():
-            if file.is_dir():
-                views[name] = arrays.read_images(file)
-            elif file.suffix.lower() == ".npy":
-                views[name] = arrays.read_npy(file)
-            else:
-                cells = table.form(file).raw(file, how)
-                views[name] = csv.typed(cells[unwanted.rest(cells.columns)], file, how)
-    return join_views(views, path, how, unwanted, len(views) == len(sources))
+
+    def view(name: str) -> View:
+        file = sources[name]
+        if file.is_dir():
+            return arrays.read_images(file)
+        if file.suffix.lower() == ".npy":
+            return arrays.read_npy(file)
+        cells: pd.DataFrame = table.form(file).raw(file, how)
+        return cells
+
+    return joined(sources, view, path, how)
 
 
-def join_views(
-    views: Mapping[str, pd.DataFrame | Keyed],
-    path: Path,
-    how: Reading,
-    unwanted: Unwanted,
-    complete: bool,
+def joined(
+    sources: Mapping[str, Path], read_one: Callable[[str], View], path: Path, how: Reading
 ) -> Data:
-    """Join views by id, and split off the labels. complete: whether all could be read; a column
-    that is asked for may be in the others."""
-    if complete:
+    """Read views, join them by id, and split off the labels."""
+    views, unwanted = dict[str, View](), Unwanted(how)
+    for name, source in sources.items():
+        with noted():
+            view = read_one(name)
+            if isinstance(view, pd.DataFrame):
+                view = csv.typed(view[unwanted.rest(view.columns)], source, how)
+            views[name] = view
+    if len(views) == len(sources):
         unwanted.check(path)
-    how = how if complete else how._replace(lenient=True)
+    else:  # which may have the columns that are asked for
+        how = how._replace(lenient=True)
     y: pd.Series | None = None
     with noted(part=False):
         y = _take_labels(views, path, how)
@@ -73,22 +76,27 @@ def join_views(
     if nameless:
         name = nameless[0]
         raise ValueError(f"{path / name}.npy has no ids; add {name}.ids.txt, one id per line")
-    indices = [v.index for v in views.values()]
+    return _aligned(views, y, path, how)
+
+
+def _aligned(views: Mapping[str, View], y: pd.Series | None, path: Path, how: Reading) -> Data:
+    """Give all views the same rows, one per id."""
+    indices = {name: view.index for name, view in views.items()}
     if not incomplete():
-        warn_of_look_alikes(dict(zip(views, indices, strict=True)))
-    ids = contents.joined(indices)
-    joined_views: dict[str, Any] = {}
+        warn_of_look_alikes(indices)
+    ids = contents.joined(indices.values())
+    aligned: dict[str, Any] = {}
     mask = np.ones((len(ids), len(views)), bool)
     for v, (name, view) in enumerate(views.items()):
         if isinstance(view, Keyed):
-            joined_views[name], mask[:, v] = view.spread(ids)
+            aligned[name], mask[:, v] = view.spread(ids)
         else:
-            joined_views[name] = contents.aligned(view, ids)
-            mask[:, v] = joined_views[name].notna().any(axis=1)
+            aligned[name] = contents.aligned(view, ids)
+            mask[:, v] = aligned[name].notna().any(axis=1)
     y_all = None if y is None else contents.labels(y.reindex(ids.astype(str)))
     observed = None if all(isinstance(v, pd.DataFrame) for v in views.values()) else mask
-    keys, id_name = tuple(views), contents.name_of(indices)
-    return Data(joined_views, observed, contents.plain(ids), y_all, keys, path, how, id_name)
+    id_name = contents.name_of(indices.values())
+    return Data(aligned, observed, contents.plain(ids), y_all, tuple(views), path, how, id_name)
 
 
 def write(out: Path, data: Data, views: Filled, ends: Mapping[str, Filled]) -> None:
@@ -140,9 +148,7 @@ def _is_view(file: Path) -> bool:
     )
 
 
-def _take_labels(
-    views: Mapping[str, pd.DataFrame | Keyed], path: Path, how: Reading
-) -> pd.Series | None:
+def _take_labels(views: Mapping[str, View], path: Path, how: Reading) -> pd.Series | None:
     """Split the labels off the tables that have them."""
     if how.label is None:
         return None
