@@ -60,8 +60,7 @@ def from_folder(name: str) -> Views | None:
 
 
 def load_files(facts: Facts, read: Callable[..., Content], *addresses: str) -> Views:
-    """The dataset from <name>.npz in the data folder, else from its own files, which `read` reads
-    and which are downloaded at first use."""
+    """The dataset from <name>.npz in the data folder, else from its own files by `read`."""
     if path := find_npz(facts.name):
         return from_npz(path, facts)
     return fetch(lambda *paths: checked(*read(*paths), facts, paths[0]), *addresses)

@@ -37,8 +37,7 @@ def load(
 def linear_gaussian(
     n: int, dims: tuple[int, ...], latent: int = 4, noise: float = 0.3, seed: int = 0
 ) -> tuple[list[Floats], Floats, list[Floats], list[Floats]]:
-    """Draw n samples of a random linear Gaussian model: views (n, d_v), z (n, D), W_v (d_v, D) and
-    b_v (d_v,)."""
+    """Draw views (n, d_v), z (n, D), W_v (d_v, D) and b_v (d_v,) of a random linear model."""
     rng = np.random.default_rng(seed)
     W = [rng.standard_normal((d, latent)) / np.sqrt(latent) for d in dims]
     b = [rng.standard_normal(d) for d in dims]

@@ -135,8 +135,7 @@ def write_views(
 
 
 def write_hidden(out: Path, data: Data, mask: NDArray[np.bool_]) -> None:
-    """Write the views of `data` that mask (n, L) leaves in the format of `out`, a folder that
-    exists or a file; the rest as it was."""
+    """Write the views that mask (n, L) leaves like `data`, to a folder or file; the rest stays."""
     suffix, views = out.suffix.lower(), zip(data.views.items(), mask.T, strict=True)
     if out.is_dir():
         folder.write_hidden(out, data, mask)

@@ -33,8 +33,7 @@ class Keyed(NamedTuple):
     index: Any
 
     def spread(self, ids: pd.Index) -> tuple[Array, NDArray[np.bool_]]:
-        """Place rows by id: values (m, ...), zero for ids without a row; and a mask of ids with
-        one, (m,)."""
+        """Place rows by id (m, ...), zero without a row; and a mask of ids with one (m,)."""
         positions = self.index.get_indexer(ids.astype(str))
         observed = positions >= 0
         out = np.zeros((len(ids), *self.values.shape[1:]), self.values.dtype)

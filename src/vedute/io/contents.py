@@ -69,8 +69,7 @@ class Data:
 def errors_as(
     problem: str, remedy: str = "write it again", *kinds: type[Exception]
 ) -> Iterator[None]:
-    """Raise errors of a reader, of these kinds or of any, as one sentence: damaged files raise
-    anything, from IndexError to zlib.error."""
+    """Raise errors of a reader, of these kinds or of any, as one sentence."""
     kinds = kinds or (Exception,)
     try:
         yield
@@ -112,8 +111,7 @@ def aligned(frame: pd.DataFrame, ids: pd.Index) -> pd.DataFrame:
 
 
 def own_first(ids: pd.Index, file_ids: Iterable[str]) -> Any:
-    """Positions in `ids` of the rows of a file, in its order, then of the others; a slice if
-    nothing moves, so that a wide table is not copied."""
+    """Positions in `ids` of the rows of a file, then of the others; a slice if nothing moves."""
     at = pd.Index(ids.astype(str)).get_indexer(pd.Index(list(file_ids)))
     order = np.concatenate([at[at >= 0], np.setdiff1d(np.arange(len(ids)), at)])
     return slice(None) if (order == np.arange(len(ids))).all() else order

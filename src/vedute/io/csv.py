@@ -166,8 +166,7 @@ def write_csv(path: Path, columns: Mapping[str, Array]) -> None:
 
 
 def _lines(path: Path, d: Dialect) -> Iterator[list[str]]:
-    """Cells of every row, unchanged; blank rows are skipped. Reject one with fewer than the header,
-    as in a truncated file."""
+    """Cells of every row, unchanged, but for blank rows. Reject one that is cut off."""
     width = len(d.columns)
     with opened(path, d.encoding) as file:
         lines = csv.reader(file, delimiter=d.separator, skipinitialspace=True)
@@ -231,8 +230,7 @@ def whole_numbers(
 
 @contextmanager
 def _parser(path: Path, d: Dialect, **options: Any) -> Iterator[Any]:
-    """Open the parser of pandas, an iterator over frames; raise its errors as messages that name
-    the file and the line."""
+    """Open the parser of pandas, an iterator over frames; raise its errors as sentences."""
     packed, width = path.suffix.lower() == ".gz", len(d.columns)
     absolute = path.absolute()  # pandas expands a leading ~ to the home folder
     try:
@@ -369,8 +367,7 @@ _guard: ContextVar[tuple[bool, list[str]] | None] = ContextVar("guard", default=
 
 @contextmanager
 def formula_guard(safe: bool) -> Iterator[list[str]]:
-    """Put an apostrophe before formulas among ids that are written, if `safe`; else yield the list
-    of them."""
+    """Escape formulas among ids that are written, if `safe`; else yield the list of them."""
     formulas: list[str] = []
     before = _guard.set((safe, formulas))
     try:
@@ -399,8 +396,7 @@ def unescaped_id(text: str) -> str:
 
 
 def typed(raw: pd.DataFrame, path: Path, how: Reading) -> pd.DataFrame:
-    """Convert columns to numbers, truth values, dates or categories; the label column stays as it
-    is."""
+    """Convert columns but that of labels to numbers, truth values, dates or categories."""
     if all(d.kind in "biuf" for d in raw.dtypes):
         return raw
     columns: dict[Any, Any] = {}

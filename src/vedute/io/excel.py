@@ -86,8 +86,7 @@ def _id(cell: Any) -> str:
 
 
 def _fill(sheet: Any, frame: pd.DataFrame, missing: Any) -> None:
-    """Write values into the `missing` cells, (n, columns); append rows and columns that the
-    sheet lacks."""
+    """Write values into `missing` cells (n, columns), into new rows and columns where needed."""
     ids = {_id(sheet.cell(i, 1).value).strip(): i for i in range(2, sheet.max_row + 1)}
     heads = {str(c.value).strip(): c.column for c in sheet[1] if c.value is not None}
     for i in frame.index.astype(str):
@@ -105,8 +104,7 @@ def _fill(sheet: Any, frame: pd.DataFrame, missing: Any) -> None:
 
 
 def _as_written(sheet: Any, at: int, column: pd.Series) -> tuple[str | None, list[Any]]:
-    """Format values like the cells of a column: dates in their format, dates and truth values in
-    words."""
+    """Format dates and truth values like the cells of a column: the number format, and values."""
     if column.dtype.kind not in "Mb":
         return None, column.astype(object).where(column.notna(), None).tolist()
     cells = [sheet.cell(i, at) for i in range(2, sheet.max_row + 1)]

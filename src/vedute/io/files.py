@@ -203,8 +203,7 @@ PATH_SEPARATORS = "/\\" if os.name != "nt" else '/\\<>:"|?*'
 
 
 def below(folder: Path, name: object, ending: str = "") -> Path:
-    """Return folder/name+ending, a path that does not exist yet; reject names that are not
-    plain."""
+    """Return folder/name+ending, which does not exist yet; reject names that are not plain."""
     text = str(name)
     problem = complaint(text, ending)
     if problem:
@@ -217,8 +216,7 @@ def below(folder: Path, name: object, ending: str = "") -> Path:
 
 
 def complaint(name: str, ending: str = "") -> str | None:
-    """Explain why a name is no plain file name, or return None. Look-alikes count as what they
-    look like."""
+    """Explain why a name is no plain file name; look-alikes count as what they look like."""
     looks = unicodedata.normalize("NFKC", name)
     kinds = {unicodedata.category(c) for c in name}
     length = len((name + ending).encode(errors="replace"))

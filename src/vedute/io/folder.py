@@ -100,8 +100,7 @@ def _aligned(views: Mapping[str, View], y: pd.Series | None, path: Path, how: Re
 
 
 def write(out: Path, data: Data, views: Filled, ends: Mapping[str, Filled]) -> None:
-    """Write one file per view like those that were read; lower and upper ends in folders of
-    their own."""
+    """Write one file per view like those that were read; interval ends in folders of their own."""
     assert data.path is not None
     sources = files(data.path)
     for part, group in {".": views, **ends}.items():
@@ -129,8 +128,7 @@ def files(path: Path) -> dict[str, Path]:
 
 
 def _is_view(file: Path) -> bool:
-    """Whether a file or folder is a view. Reject what is named like one: another kind of table or
-    store, a folder with parts of a table, a pipe."""
+    """Whether a file or folder is a view. Reject what is named like one, such as a pipe."""
     if file.suffix.lower() in (".xlsx", ".xls", ".ods"):
         raise ValueError(f"{file} is a spreadsheet; export it as CSV")
     if not file.exists():
@@ -172,8 +170,7 @@ def _take_labels(views: Mapping[str, View], path: Path, how: Reading) -> pd.Seri
 def write_view(
     out: Path, name: str, source: Path | None, view: Any, data: Data, missing: Any = None
 ) -> None:
-    """Write rows of a view like its source. missing: cells of a frame that are written, by default
-    those that `data` lack."""
+    """Write rows of a view like its source: by default the cells that `data` lack."""
     if isinstance(view, pd.DataFrame):
         if source is None:
             csv.write_new(below(out, name, ".csv"), view.rename_axis(data.id_name))
@@ -187,8 +184,7 @@ def write_view(
 
 
 def write_hidden(out: Path, data: Data, mask: NDArray[np.bool_]) -> None:
-    """Write one file per view, with the samples that have it in mask (n, L), and one with all
-    labels."""
+    """Write one file per view with the samples it has in mask (n, L), and one with all labels."""
     assert data.path is not None
     sources = files(data.path)
     ids = np.arange(len(mask)) if data.ids is None else data.ids

@@ -77,8 +77,7 @@ def _variables(path: Path) -> dict[str, Any]:
 
 
 def _check_file(path: Path) -> None:
-    """Reject files that are too large after decompression, and damaged ones of which scipy would
-    read beyond their end in memory (v5 to v7)."""
+    """Reject files that are too large unpacked, and those that make scipy read beyond memory."""
     content = memoryview(path.read_bytes())
     order, total = ORDERS.get(bytes(content[126:128]), ""), 0
     for kind, inside in _elements(content[128:], order, (*NUMERIC, MATRIX, COMPRESSED)):
@@ -98,8 +97,7 @@ def _check_file(path: Path) -> None:
 def _elements(
     content: memoryview, order: str, allowed: Sequence[int]
 ) -> Iterator[tuple[int, memoryview]]:
-    """Iterate over elements, the kind and the content of each; reject those of unknown kind, or
-    larger than their container."""
+    """Yield kind and content of elements; reject unknown ones, or larger than their container."""
     at = 0
     while order and at + 8 <= len(content):
         kind, size = struct.unpack_from(f"{order}II", content, at)

@@ -116,8 +116,7 @@ def numbers(
 
 
 def hidden(name: str, view: Any, seen: NDArray[np.bool_], whole: bool = False) -> Array:
-    """Convert to an array, NaN in rows that are not seen (n,). whole: views of whole numbers keep
-    their dtype, and get zeros."""
+    """Convert to an array, NaN in rows not seen (n,). whole: keep whole numbers, zero there."""
     a = numbers(name, view.toarray() if sparse.issparse(view) else view, dtype=np.float64)
     blank = a.dtype.type(0) if whole and a.dtype.kind != "f" else np.nan
     return np.where(seen.reshape(-1, *[1] * (a.ndim - 1)), a, blank)
@@ -156,8 +155,7 @@ def _size(handle: IO[bytes]) -> int:
 
 
 def _views(arrays: dict[str, Array]) -> dict[str, Array]:
-    """Drop a_lower and a_upper, which `vedute impute --interval` puts beside a view a; order as in
-    the file, but view2 before view10."""
+    """Drop a_lower and a_upper, ends of intervals of a view a; put view2 before view10."""
     shapes = {key: a.shape for key, a in arrays.items()}
     same = [k for k in shapes if {shapes.get(f"{k}_{end}") for end in ENDS} == {shapes[k]}]
     ends = [f"{k}_{end}" for k in same for end in ENDS]

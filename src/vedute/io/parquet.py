@@ -42,8 +42,7 @@ def write(
     how: Reading,
     ends: Mapping[str, pd.DataFrame] | None = None,
 ) -> None:
-    """Write the source with the rows and values of `filled`, which equals it where not
-    `missing`."""
+    """Write the source with the rows of `filled`, and its values where `missing`."""
     from pyarrow import Table, array, parquet
 
     raw = _stored(source)
@@ -140,8 +139,7 @@ def chunks(path: Path, how: Reading, rows: int) -> Generator[pd.DataFrame]:
 
 
 def _stored(path: Path) -> pd.DataFrame:
-    """Read a file, if its columns fit into memory: in their stored size, and as arrays of one
-    length."""
+    """Read a file, if its columns fit into memory."""
     metadata = _metadata(path)
     kinds = [metadata.schema.column(j).physical_type for j in range(metadata.num_columns)]
     stored = sum(metadata.row_group(g).total_byte_size for g in range(metadata.num_row_groups))
@@ -187,8 +185,7 @@ def write_parquet(path: Path, columns: Mapping[str, Array]) -> None:
 
 
 class Writer:
-    """Writes blocks of rows as tables in `folder`, which exists; ids are their index. The first
-    rows of a table determine its columns."""
+    """Writes blocks of rows as tables in `folder`, which exists; ids are their index."""
 
     def __init__(self, folder: Path, id_name: str | None) -> None:
         self.folder, self.id_name = folder, id_name or "id"

@@ -62,8 +62,7 @@ def write(
     id_name: str | None = None,
     progress: Callable[[int], object] = lambda rows: None,
 ) -> None:
-    """Write all rows of `views`, shuffled by the seed; None: in their order. progress: called
-    with the number of rows of each block."""
+    """Write all rows, shuffled by the seed if not None; progress gets the rows of each block."""
     n = len(views)
     order = np.arange(n) if seed is None else np.random.default_rng(seed).permutation(n)
     jumps, size = views.on_disk and seed is not None, rows_of(views)
@@ -153,8 +152,7 @@ class Writer:
             self.files[name].write(np.ascontiguousarray(a, self.files[name].dtype).tobytes())
 
     def finish(self, order: Array | None, about: Mapping[str, Any]) -> None:
-        """Write the manifest after all rows; about: seed and id_name, also those of another store's
-        manifest."""
+        """Write the manifest after all rows; about: seed and id_name, as in a manifest."""
         if order is not None:
             self.append({"order.npy": order.astype(np.int64)})
         facts = {"format": store.MANIFEST_FORMAT, "samples": self.n}

@@ -47,8 +47,7 @@ class Table(NamedTuple):
 
 
 def opened(path: Path, how: Reading) -> tuple[Views, str | None] | None:
-    """Open the views in a folder or table, and the name of their ids; None where it is small or of
-    another format. Raise where it cannot be read in chunks."""
+    """Open the views in a folder or table, and the name of ids; None if small or of other kinds."""
     is_table = table.ending(path) in table.TABLE_FORMATS
     files = folder.files(path) if path.is_dir() else {"": path} if is_table else {}
     size = sum(file.stat().st_size for file in files.values())

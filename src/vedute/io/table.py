@@ -128,8 +128,7 @@ def chosen(
 
 
 def read_groups(word: str, data: Data) -> pd.Series:
-    """Read groups by sample id, as text; `word` is a file of ids and groups, or a column of the
-    data."""
+    """Read groups by sample id from a file of ids and groups, or from a column of the data."""
     path, how = Path(word), Reading()
     in_file = path.is_file()
     if in_file and ending(path) not in TABLE_FORMATS:
