@@ -14,20 +14,17 @@ from vedute.data.views import Views
 from vedute.datasets import _files
 
 GROUP = "vedute.datasets"  # of the entry points of other distributions
-
-
-def of_this_package() -> list[str]:
-    return sorted(m.name for m in iter_modules(__path__) if not m.name.startswith("_"))
+OWN = sorted(m.name for m in iter_modules(__path__) if not m.name.startswith("_"))
 
 
 def available() -> list[str]:
     """Names of datasets, those of other distributions last."""
-    return plugins.names(GROUP, of_this_package())
+    return plugins.names(GROUP, OWN)
 
 
 def find(name: str) -> Any:
     """The module datasets/<name>.py, or the one that is an entry point of this name."""
-    if name in of_this_package():
+    if name in OWN:
         return import_module(f"{__name__}.{name}")
     return plugins.imported(plugins.registered(GROUP)[name])
 
@@ -37,17 +34,11 @@ def has(source: str) -> bool:
     return not Path(source).is_file() and source in available()
 
 
-def is_known(name: str) -> bool:
-    """Whether `load` knows this name."""
-    return name in available() or _files.find_npz(name) is not None
-
-
 def load(name: str, split: str | None = None) -> Views:
     """The complete dataset with its labels; hide views with `missing.drop_views`.
 
     name: one of `available()`, or of a file <name>.npz in the folder VEDUTE_DATA with view0,
-    view1, ..., their view_names, and y; split: "train" or "test", of the datasets that have such
-    parts.
+    view1, ..., their view_names, and y. split: "train" or "test", if the dataset has such parts.
     """
     if name not in available():
         stored = None if split is not None else _files.from_folder(name)

@@ -129,21 +129,19 @@ def chosen(
 
 def read_groups(word: str, data: Data) -> pd.Series:
     """Read groups by sample id from a file of ids and groups, or from a column of the data."""
-    path, how = Path(word), Reading()
-    in_file = path.is_file()
-    if in_file and ending(path) not in TABLE_FORMATS:
-        raise ValueError(f"{path}: files of groups end in {', '.join(TABLE_FORMATS)}")
-    if in_file and data.ids is None:
-        raise ValueError(f"DATA has no ids, which {path} goes by; add ids to it")
-    if not in_file:
-        if data.path is None or data.how.views is None:
-            raise ValueError(f"no file {word!r} of groups; DATA has no columns beside views")
-        path, how = data.path, data.how
-    raw = form(path).raw(path, how)
-    columns = list(raw.columns)
-    if in_file and len(columns) != 1:
-        raise ValueError(f"{path} has {len(columns)} columns beside the ids; give one, the groups")
-    if not in_file and word not in columns:
-        raise ValueError(f"{path} has no column {word!r} for --groups; it has {listed(columns)}")
-    groups: pd.Series = raw[columns[0] if in_file else word]
-    return groups
+    path = Path(word)
+    if path.is_file():
+        if ending(path) not in TABLE_FORMATS:
+            raise ValueError(f"{path}: files of groups end in {', '.join(TABLE_FORMATS)}")
+        if data.ids is None:
+            raise ValueError(f"DATA has no ids, which {path} goes by; add ids to it")
+        raw: pd.DataFrame = form(path).raw(path, Reading())
+        if raw.shape[1] != 1:
+            raise ValueError(f"{path} has {raw.shape[1]} columns beside the ids; give one")
+        return raw.iloc[:, 0]
+    if data.path is None or data.how.views is None:
+        raise ValueError(f"no file {word!r} of groups; DATA has no columns beside views")
+    raw = form(data.path).raw(data.path, data.how)
+    if word not in raw.columns:
+        raise ValueError(f"{data.path} has no column {word!r} for --groups; it has {listed(raw)}")
+    return raw[word]

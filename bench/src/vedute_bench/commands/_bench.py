@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 from vedute import datasets, methods
 from vedute.commands import _settings
 from vedute.commands._command import say
+from vedute.datasets._files import find_npz
 from vedute.estimators import progress
 from vedute_bench import studies
 from vedute_bench.runner import lines, plan, records
@@ -56,9 +57,9 @@ def choose(
         seeds=_words("--seeds", seeds, int) or study.seeds,
     )
     for dataset in chosen.datasets:
-        if dataset not in study.files and not datasets.is_known(dataset):
-            known = ", ".join(datasets.available())
-            raise KeyError(f"no dataset {dataset!r}; choose from {known}")
+        known = [*study.files, *datasets.available()]
+        if dataset not in known and find_npz(dataset) is None:
+            raise KeyError(f"no dataset {dataset!r}; choose from {', '.join(datasets.available())}")
     return chosen
 
 
