@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 from urllib.error import URLError
 
 import numpy as np
@@ -85,20 +84,6 @@ def test_the_seed_decides(folder):
     assert len(few) == 7
     assert all(torch.equal(x, y[:7]) for x, y in zip(few.x, a.x, strict=True))
     assert len(load("all", n=70)) == 70
-
-
-@pytest.mark.parametrize("packed", [False, True])
-def test_idx_files_are_read(folder, packed):
-    expected = load("train")
-    (folder / "mnist.npz").unlink()
-    for kind, a in (("images-idx3", DIGITS["train"]), ("labels-idx1", LABELS["train"])):
-        data = bytes([0, 0, 8, a.ndim]) + np.array(a.shape, ">u4").tobytes() + a.tobytes()
-        name = f"train-{kind}-ubyte{'.gz' if packed else ''}"
-        (folder / name).write_bytes(gzip.compress(data) if packed else data)
-    assert torch.equal(load("train").x[4], expected.x[4])
-    (folder / name).write_bytes(b"junk")
-    with pytest.raises(ValueError, match="is not an IDX file"):
-        load("train")
 
 
 def test_what_is_not_there_is_said_in_one_sentence(folder, monkeypatch):

@@ -16,7 +16,6 @@ polymnist in the data folder: {train,test}/m0..m4/<i>.<digit>.png, paired by fil
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -29,7 +28,6 @@ from numpy.typing import NDArray
 from vedute.data.views import Views
 from vedute.datasets import _files
 from vedute.io import arrays
-from vedute.io.contents import errors_as
 
 Bytes = NDArray[np.uint8]
 Part = tuple[list[Bytes], NDArray[np.int64]]  # x: views of (n, 3, 28, 28); y (n,)
@@ -39,7 +37,6 @@ PHOTOGRAPHS = ("astronaut.png", "chelsea.png", "coffee.png", "hubble_deep_field.
 ZENODO = "https://zenodo.org/records/4899160"
 ADDRESS = "https://storage.googleapis.com/tensorflow/tf-keras-datasets/mnist.npz"
 SHA256 = "731c5ac602752760c8e48fbffcf8c3b850d9dc2a2aedcf2cc48468fc17b673d1"  # as Keras checks it
-PREFIX = {"train": "train", "test": "t10k"}  # of IDX files of MNIST
 SIDE, STROKE = 28, 128
 CHUNK = 2000  # images per batch: they fit in the processor's cache
 
@@ -118,41 +115,17 @@ def _photographs() -> list[Bytes]:
 
 
 def digits(split: str) -> tuple[Bytes, Bytes]:
-    """Images (n, 28, 28) and labels (n,): 60000 of "train", 10000 of "test"; from mnist.npz or from
-    its four IDX files in the data folder, else downloaded."""
-    names = [f"{PREFIX[split]}-{kind}-ubyte" for kind in ("images-idx3", "labels-idx1")]
-    images, labels = map(_idx, names)
-    if images is not None and labels is not None:
-        return _checked(images, labels, split, _files.folder() / f"{PREFIX[split]}-*-ubyte")
+    """Images (n, 28, 28) and labels (n,), 60000 of "train" or 10000 of "test", from mnist.npz."""
     keys = f"x_{split}", f"y_{split}"
 
     def read(path: Path) -> tuple[Bytes, Bytes]:
         x, y = (a.astype(np.uint8) for a in _files.read_npz(path, keys, " and ".join(keys)))
-        return _checked(x, y, split, path)
+        if x.ndim != 3 or x.shape[1:] != (28, 28) or y.shape != x.shape[:1] or y.max(initial=0) > 9:
+            differ = f"{split} images of shape {x.shape}, labels of {y.shape}"
+            raise ValueError(f"{path} has {differ}; MNIST has others; {_files.REMEDY}")
+        return x, y
 
     return _files.fetch(read, ADDRESS, sha256=SHA256)
-
-
-def _checked(x: Bytes, y: Bytes, split: str, source: Path) -> tuple[Bytes, Bytes]:
-    if x.ndim != 3 or x.shape[1:] != (28, 28) or y.shape != x.shape[:1] or y.max(initial=0) > 9:
-        raise ValueError(
-            f"{source} has images {x.shape} and labels {y.shape}, not MNIST's; {_files.REMEDY}"
-        )
-    return x, y
-
-
-def _idx(name: str) -> Bytes | None:
-    """Read an IDX file: two zeros, the type (8: bytes), the rank, the sizes, then the values."""
-    path = _files.folder() / name
-    path = path if path.is_file() else path.with_name(f"{name}.gz")
-    if not path.is_file():
-        return None
-    with errors_as(f"{path} is not an IDX file", _files.REMEDY):
-        data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-        if data[:3] != b"\0\0\x08":
-            raise ValueError("its values are not bytes")
-        sizes = np.frombuffer(data, ">u4", count=data[3], offset=4)
-        return np.frombuffer(data, np.uint8, offset=4 + 4 * len(sizes)).reshape(sizes)
 
 
 # The published images.
