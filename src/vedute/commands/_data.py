@@ -163,7 +163,8 @@ def blocks(whole: Views, model: Estimator, task: str) -> Iterator[tuple[slice, V
     """Blocks of a store, and which rows they are; `task`: what the progress display says."""
     start = 0
     with progress.shown(), progress.task(task, len(whole), "row"):
-        for block in io.store.blocks(whole, model.specs):
+        store = io.store.arranged(whole, model.specs)
+        for block in store.batches(io.store.rows_of(whole)):
             yield slice(start, start + len(block)), block
             start += len(block)
             progress.advance(len(block), "row")

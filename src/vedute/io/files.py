@@ -54,8 +54,7 @@ def atomic_folder(
         part.mkdir()
         yield part
         names = sorted(p.relative_to(part) for p in part.rglob("*") if p.is_file())
-        old = [Path(name) for name in stale]
-        old += [Path(folder, name) for folder in parts for name in names]
+        old = [*map(Path, stale), *(Path(folder, name) for folder in parts for name in names)]
         for name in [*names, *old]:
             parents = [p for p in (target / name).parents if target in p.parents]
             links = [p for p in parents if p.is_symlink()]
@@ -194,10 +193,7 @@ def _beside(out: Path, target: Path, force: bool, folder: bool) -> Path:
 
 
 MAX_NAME_BYTES = 255  # bytes of a file name on every common file system
-WINDOWS_DEVICES = {
-    *("CON", "PRN", "AUX", "NUL"),
-    *(f"{d}{i}" for d in ("COM", "LPT") for i in range(10)),
-}
+DEVICES = ["CON", "PRN", "AUX", "NUL", *(f"{d}{i}" for d in ("COM", "LPT") for i in range(10))]
 INVISIBLE = {"Cc", "Cf", "Cs", "Zl", "Zp"}  # categories of characters
 PATH_SEPARATORS = "/\\" if os.name != "nt" else '/\\<>:"|?*'
 
@@ -226,7 +222,7 @@ def complaint(name: str, ending: str = "") -> str | None:
         "it has a line break or another invisible character in it": kinds & INVISIBLE,
         "files that begin with a dot are hidden": looks.startswith("."),
         "it begins or ends with a blank or a dot": looks != looks.strip() or looks.endswith("."),
-        "Windows keeps it for a device": looks.split(".")[0].strip().upper() in WINDOWS_DEVICES,
+        "Windows keeps it for a device": looks.split(".")[0].strip().upper() in DEVICES,
         f"it is longer than {MAX_NAME_BYTES} bytes": length > MAX_NAME_BYTES,
     }
     return next((problem for problem, present in problems.items() if present), None)

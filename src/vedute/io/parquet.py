@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -184,16 +184,13 @@ def write_parquet(path: Path, columns: Mapping[str, Array]) -> None:
     pd.DataFrame(flat(columns)).to_parquet(path.absolute(), index=False)
 
 
-class Writer:
+class Writer(AbstractContextManager["Writer"]):
     """Writes blocks of rows as tables in `folder`, which exists; ids are their index."""
 
     def __init__(self, folder: Path, id_name: str | None) -> None:
         self.folder, self.id_name = folder, id_name or "id"
         self.open, self.files = ExitStack(), dict[str, Any]()
         self.waiting = dict[str, list[Any]]()
-
-    def __enter__(self) -> Writer:
-        return self
 
     def __exit__(self, *error: object) -> None:
         with self.open:

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
@@ -99,11 +99,6 @@ def rows_of(views: Views, rows: int = 0, values: int = 0) -> int:
     return max(1, min(rows or BLOCK_ROWS, (values or BLOCK_VALUES) // max(1, width)))
 
 
-def blocks(whole: Views, like: Sequence[ViewSpec]) -> Iterator[Views]:
-    """Read a store from its first row to its last, with the views that a model was fitted on."""
-    return arranged(whole, like).batches(rows_of(whole))
-
-
 def arranged(views: Views, like: Sequence[ViewSpec]) -> Views:
     """Reorder views to those of a fitted model; others are missing."""
     at = {name: v for v, name in enumerate(views.names)}
@@ -125,15 +120,12 @@ def arranged(views: Views, like: Sequence[ViewSpec]) -> Views:
     )
 
 
-class Writer:
+class Writer(AbstractContextManager["Writer"]):
     """Writes blocks of rows as a store of n samples in `folder`, which exists."""
 
     def __init__(self, folder: Path, n: int) -> None:
         self.folder, self.n, self.specs = folder, n, list[ViewSpec]()
         self.files: dict[str, _File] = {}
-
-    def __enter__(self) -> Writer:
-        return self
 
     def __exit__(self, *error: object) -> None:
         for file in self.files.values():
