@@ -140,7 +140,7 @@ def read_groups(word: str, data: Data) -> pd.Series:
             raise ValueError(f"{path} has {raw.shape[1]} columns beside the ids; give one")
         return raw.iloc[:, 0]
     if data.path is None or data.how.views is None:
-        raise ValueError(f"no file {word!r} of groups; DATA has no columns beside views")
+        raise ValueError(f"no file {word!r} of ids and groups; DATA has only views")
     raw = form(data.path).raw(data.path, data.how)
     if word not in raw.columns:
         raise ValueError(f"{data.path} has no column {word!r} for --groups; it has {listed(raw)}")
