@@ -32,7 +32,7 @@ class Keyed(NamedTuple):
     values: Array
     index: Any
 
-    def spread(self, ids: pd.Index) -> tuple[Array, NDArray[np.bool_]]:
+    def spread(self, ids: Array) -> tuple[Array, NDArray[np.bool_]]:
         """Place rows by id (m, ...), zero without a row; and a mask of ids with one (m,)."""
         positions = self.index.get_indexer(ids.astype(str))
         observed = positions >= 0

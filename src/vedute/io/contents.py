@@ -66,9 +66,7 @@ class Data:
 
 
 @contextmanager
-def errors_as(
-    problem: str, remedy: str = "write it again", *kinds: type[Exception]
-) -> Iterator[None]:
+def errors_as(problem: str, fix: str = "write it again", *kinds: type[Exception]) -> Iterator[None]:
     """Raise errors of a reader, of these kinds or of any, as one sentence."""
     kinds = kinds or (Exception,)
     try:
@@ -76,17 +74,17 @@ def errors_as(
     except (MemoryError, TooLargeError):
         raise
     except kinds as e:
-        raise ValueError(f"{problem} ({' '.join(str(e).split())}); {remedy}") from None
+        raise ValueError(f"{problem} ({' '.join(str(e).split())}); {fix}") from None
 
 
-def joined(indices: Iterable[pd.Index]) -> pd.Index:
+def joined(indices: Iterable[pd.Index]) -> Array:
     """Outer join of text ids in order of first appearance; as integers if all of them are."""
     ids, *others = indices
     if not all(index.equals(ids) for index in others):
         ids = ids.append(others).unique()
     check_forms(ids)
     whole = len(ids) and ids.str.fullmatch(r"0|-?[1-9][0-9]{0,17}").all()
-    return pd.Index(ids.to_numpy(object).astype(np.int64 if whole else np.str_))
+    return ids.to_numpy(object).astype(np.int64 if whole else np.str_)
 
 
 def name_of(indices: Iterable[pd.Index]) -> str | None:
@@ -94,13 +92,7 @@ def name_of(indices: Iterable[pd.Index]) -> str | None:
     return next((str(index.name) for index in indices if index.name), None)
 
 
-def plain(ids: pd.Index) -> Array:
-    """Convert ids to integers or text, which need no pickling."""
-    a = ids.to_numpy()
-    return a if a.dtype.kind in "iu" else a.astype(np.str_)
-
-
-def aligned(frame: pd.DataFrame, ids: pd.Index) -> pd.DataFrame:
+def aligned(frame: pd.DataFrame, ids: Array) -> pd.DataFrame:
     """Reindex to one row per id, NaN where the frame has none; keep integers and booleans."""
     text_ids = pd.Index(ids.astype(str))
     if frame.index.equals(text_ids):
@@ -152,8 +144,10 @@ def checked_ids(ids: pd.Series, path: Path) -> pd.Index:
         if twice.any():
             names = listed(index[twice].unique())
             raise ValueError(f"{path}: id {names} occurs twice; keep one row per sample")
-    rows = pd.Index([f"row {i + 1}" for i in range(len(index))])
-    return index.where(~(twice | blank), rows) if (twice | blank).any() else index
+    if twice.any() or blank.any():
+        rows = pd.Index([f"row {i + 1}" for i in range(len(index))])
+        index = index.where(~(twice | blank), rows)
+    return index
 
 
 def labels(column: pd.Series) -> Array:

@@ -96,7 +96,7 @@ def _aligned(views: Mapping[str, View], y: pd.Series | None, path: Path, how: Re
     y_all = None if y is None else contents.labels(y.reindex(ids.astype(str)))
     observed = None if all(isinstance(v, pd.DataFrame) for v in views.values()) else mask
     id_name = contents.name_of(indices.values())
-    return Data(aligned, observed, contents.plain(ids), y_all, tuple(views), path, how, id_name)
+    return Data(aligned, observed, ids, y_all, tuple(views), path, how, id_name)
 
 
 def write(out: Path, data: Data, views: Filled, ends: Mapping[str, Filled]) -> None:

@@ -70,10 +70,9 @@ def opened(path: Path, how: Reading) -> tuple[Views, str | None] | None:
     pairs = [_aligned(name, t, ids) for name, t in views.items()]
     parts, specs = zip(*pairs, strict=True)
     x, holes, present = zip(*map(_split, parts, views), strict=True)
-    names, plain_ids = tuple(views), None if ids is None else contents.plain(ids)
-    observed = checks.observed(torch.stack(present, dim=1).numpy(), None, names, plain_ids)
+    observed = checks.observed(torch.stack(present, dim=1).numpy(), None, tuple(views), ids)
     mask, index = torch.from_numpy(observed), torch.arange(len(observed))
-    whole = Views(tensors(x), mask, index, tensors(holes), names, plain_ids, specs=specs)
+    whole = Views(tensors(x), mask, index, tensors(holes), tuple(views), ids, specs=specs)
     return whole, contents.name_of(indices.values())
 
 
@@ -173,7 +172,7 @@ def _aligned(name: str, t: Table, ids: Any) -> tuple[Rows, ViewSpec]:
         return x, ViewSpec(name, x.shape[1:], dtypes=(str(t.dtypes[None]),))
     dtypes = {c: contents.nullable(d) if moved else d for c, d in t.dtypes.items()}
     frame = pd.DataFrame({c: pd.Series([0], [ids[0]], dtype=d) for c, d in dtypes.items()})
-    return x, from_frame(name, frame, ids[:1], None)[1]
+    return x, from_frame(name, frame, frame.index, None)[1]
 
 
 def _split(x: Rows, name: str) -> tuple[Rows, Rows | None, Tensor]:

@@ -60,14 +60,15 @@ def read(path: Path, how: Reading) -> Data:
     used = {how.label, *(c for part in wanted.values() for c in part if c in kept)}
     frame = csv.typed(raw.loc[:, [c in used for c in raw.columns]], path, how)
     id_name = contents.name_of([frame.index])
-    frame = contents.aligned(frame, contents.joined([frame.index]))
+    ids = contents.joined([frame.index])
+    frame = contents.aligned(frame, ids)
     y = contents.labels(frame[how.label]) if how.label in frame.columns else None
     left = set(frame.columns)  # without those whose problems were noted
     parts = {name: [c for c in part if c in left] for name, part in wanted.items()}
     views = {name: frame[part] for name, part in parts.items() if part}
     if not views:
         raise EnoughError(f"{path} has no column left; --drop fewer of them")
-    return Data(views, None, contents.plain(frame.index), y, tuple(views), path, how, id_name)
+    return Data(views, None, ids, y, tuple(views), path, how, id_name)
 
 
 def write(out: Path, data: Data, views: Filled, ends: Mapping[str, Filled]) -> None:
