@@ -14,17 +14,20 @@ from vedute.data.views import Views
 from vedute.datasets import _files
 
 GROUP = "vedute.datasets"  # of the entry points of other distributions
-OWN = sorted(m.name for m in iter_modules(__path__) if not m.name.startswith("_"))
+
+
+def of_this_package() -> list[str]:
+    return sorted(m.name for m in iter_modules(__path__) if not m.name.startswith("_"))
 
 
 def available() -> list[str]:
     """Names of datasets, those of other distributions last."""
-    return plugins.names(GROUP, OWN)
+    return plugins.names(GROUP, of_this_package())
 
 
 def find(name: str) -> Any:
     """The module datasets/<name>.py, or the one that is an entry point of this name."""
-    if name in OWN:
+    if name in of_this_package():
         return import_module(f"{__name__}.{name}")
     return plugins.imported(plugins.registered(GROUP)[name])
 
