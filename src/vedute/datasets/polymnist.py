@@ -7,8 +7,6 @@ free, so numbers on it are of "the PolyMNIST recipe on other backgrounds".
     view m of the j-th sample of a digit shows the j-th of its MNIST images in an order that is
     view m's own; x = a random 28 x 28 piece of picture m, and 255 - x where the stroke is > 128
 
-Digits are in the order of MNIST. Making all takes two seconds, no longer than reading a file would.
-
 The published images (Zenodo record 4899160) are read with source="published" from the folder
 polymnist in the data folder: {train,test}/m0..m4/<i>.<digit>.png, paired by file name, or
 {train,test}/m0..m4.pt with labels.pt.

@@ -23,7 +23,7 @@ from vedute.io.contents import Array, checked_ids, errors_as, own_first
 from vedute.io.files import below
 
 IMAGE_ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp")
-GREY_MODES = ("1", "L", "LA")
+GREY_MODES, IDS = ("1", "L", "LA"), ".ids.txt"
 
 
 class Keyed(NamedTuple):
@@ -55,7 +55,7 @@ def read_npy(path: Path) -> Keyed:
     ids = ids_of(path)
     if ids is not None and len(ids) != len(values):
         counts = f"{len(ids)} ids, {path.name} {len(values)} rows"
-        raise ValueError(f"{_ids_file(path)} has {counts}; give one each")
+        raise ValueError(f"{path.with_suffix(IDS)} has {counts}; give one each")
     return Keyed(values, ids)
 
 
@@ -72,7 +72,7 @@ def unpickled(load: Callable[[], Any], what: object) -> Any:
 
 def ids_of(path: Path) -> pd.Index | None:
     """Read the ids of the rows of an array, in their order, if a file has them."""
-    names = _ids_file(path)
+    names = path.with_suffix(IDS)
     if not names.is_file():
         return None
     limits.check(names.stat().st_size, names)
@@ -93,11 +93,7 @@ def write_npy(out: Path, values: Array, ids: Array | None, source: Path | None =
         broken = [str(i) for i in ids if len(str(i).splitlines()) != 1]
         if broken:
             raise ValueError(f"id {broken[0]!r} is not one line of text; rename the sample")
-        _ids_file(out).write_text("".join(f"{i}\n" for i in ids), encoding="utf-8")
-
-
-def _ids_file(path: Path) -> Path:
-    return path.with_name(f"{path.stem}.ids.txt")
+        out.with_suffix(IDS).write_text("".join(f"{i}\n" for i in ids), encoding="utf-8")
 
 
 def has_images(folder: Path) -> bool:

@@ -41,15 +41,10 @@ def atomic_file(out: str | Path, force: bool = False) -> Iterator[Path]:
 def atomic_folder(
     out: str | Path, force: bool = False, parts: Sequence[str] = (), stale: Sequence[str] = ()
 ) -> Iterator[Path]:
-    """Yield a folder to write to, which becomes `out` likewise. In one that exists, `force`
-    replaces files of the same names, removes files of these names in the folders `parts`, and the
-    files `stale`; all others stay. A link to a folder in it is rejected: nothing is written or
-    removed elsewhere.
-
-    On Linux the new folder takes the place of the old one in one step. Elsewhere, on file systems
-    that cannot do this, and in the working folder, files are replaced one by one. Another process
-    that writes the same folder meanwhile gets an error.
-    """
+    """Yield a folder to write to, which becomes `out` likewise, in one step on Linux; another
+    process that writes `out` meanwhile gets an error. In a folder that exists, `force` replaces
+    files of the same names, removes files of these names in the folders `parts`, and the files
+    `stale`; all others stay, and a link to a folder is rejected."""
     with _scratch(Path(out), force, folder=True) as (part, target):
         part.mkdir()
         yield part

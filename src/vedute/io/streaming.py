@@ -7,7 +7,7 @@ known only once all rows are read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -97,7 +97,13 @@ def _table(path: Path, how: Reading, unwanted: Unwanted) -> Table:
     if not ids or not dtypes[0]:
         raise NotPlainError(f"{path} has no rows, or no column")
     index = contents.checked_ids(ids[0].append(ids[1:]).to_series(), path).rename(ids[0].name)
-    common = {c: _common(str(c), [d[c] for d in dtypes]) for c in dtypes[0]}
+    common: dict[Any, Any] = dict(dtypes[0])  # the dtypes of columns that are read at once
+    for c in common:
+        kinds = {str(d[c]): d[c] for d in dtypes}
+        if len(kinds) > 1:
+            common[c] = np.dtype(np.float64)
+            if "float64" not in kinds or any(d.kind not in "iuf" for d in kinds.values()):
+                raise NotPlainError(f"column {str(c)!r} changes its type")
     if form is csv:
         csv.check_ids(index, path)
         common |= dict.fromkeys(csv.whole_numbers(path, common, seen), pd.Int64Dtype())
@@ -125,16 +131,6 @@ def _array(path: Path) -> Table:
     kept = x.dtype.is_floating_point or (x.dtype == torch.uint8 and x.ndim > 2)
     x = x if kept else x.then(lambda x, _: x.double(), torch.float64)
     return Table(x, ids, {None: a.dtype})
-
-
-def _common(name: str, dtypes: Sequence[Any]) -> Any:
-    """Dtype of a column whose chunks have these dtypes: that of the column read at once."""
-    different = {str(d): d for d in dtypes}
-    if len(different) == 1:
-        return dtypes[0]
-    if "float64" in different and all(d.kind in "iuf" for d in dtypes):
-        return np.dtype(np.float64)
-    raise NotPlainError(f"column {name!r} changes its type")
 
 
 def _cut(whole: Table, how: Reading, path: Path) -> dict[str, Table]:
