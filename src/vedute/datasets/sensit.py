@@ -6,11 +6,9 @@ features from the LIBSVM data page. Downloaded at first use.
 
 from __future__ import annotations
 
-from bz2 import BZ2File
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vedute.data.views import Views
 from vedute.datasets._files import REMEDY, Content, Facts, load_files
@@ -23,20 +21,14 @@ FACTS = Facts("sensit", {"acoustic": 50, "seismic": 50}, n=98528, classes=3)
 
 def load() -> Views:
     """98528 samples, two views, three kinds; the page's train and test parts in this order."""
-    return load_files(FACTS, _joined, *ADDRESSES)
+    return load_files(FACTS, _read, *ADDRESSES)
 
 
-def _joined(*paths: Path) -> Content:
-    xs, ys = zip(*map(_read, paths), strict=True)
-    x, y = np.concatenate(xs), np.concatenate(ys)  # x (n, 100), acoustic features first
-    return [x[:, :50], x[:, 50:]], y
+def _read(*paths: Path) -> Content:
+    from sklearn.datasets import load_svmlight_files
 
-
-def _read(path: Path) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
-    """Features (n, 100) and labels (n,) of one svmlight file."""
-    from sklearn.datasets import load_svmlight_file
-
-    problem = f"{path} is not a svmlight file with 100 features"
-    with errors_as(problem, REMEDY), BZ2File(path) as file:
-        x, y = load_svmlight_file(file, n_features=100, dtype=np.float32, zero_based=False)
-    return x.toarray(), y
+    names = [str(path) for path in paths]
+    with errors_as(f"{' or '.join(names)} is not a svmlight file with 100 features", REMEDY):
+        parts = load_svmlight_files(names, n_features=100, dtype=np.float32, zero_based=False)
+    x = np.concatenate([features.toarray() for features in parts[::2]])  # acoustic ones first
+    return [x[:, :50], x[:, 50:]], np.concatenate(parts[1::2])

@@ -33,14 +33,13 @@ def read(path: Path, how: Reading) -> Data:
     """Read the views in a folder; samples may lack any of them."""
     sources = files(path)
 
-    def view(name: str) -> View:
+    def view(name: str) -> Any:
         file = sources[name]
         if file.is_dir():
             return arrays.read_images(file)
         if file.suffix.lower() == ".npy":
             return arrays.read_npy(file)
-        cells: pd.DataFrame = table.form(file).raw(file, how)
-        return cells
+        return table.form(file).raw(file, how)
 
     return joined(sources, view, path, how)
 

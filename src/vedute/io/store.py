@@ -51,7 +51,7 @@ def new_store(out: Path, force: bool) -> Iterator[Path]:
     with atomic_folder(out, force, stale=stale) as part, ExitStack() as locks:
         for manifest in manifests:
             if manifest.is_file() and locks.enter_context(try_lock(manifest)) is False:
-                raise FileExistsError(f"{out} is open; close it first, or choose another name")
+                raise FileExistsError(f"{out} is open, and its rows are still read; close it")
         yield part
 
 
