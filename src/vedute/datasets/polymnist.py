@@ -104,7 +104,7 @@ def _photographs() -> list[Bytes]:
     for path in paths:
         if not path.is_file():
             raise FileNotFoundError(
-                f"{path} is missing; install another scikit-image, or pass backgrounds"
+                f"{path} is missing; reinstall scikit-image, or pass backgrounds"
             )
     return [np.asarray(Image.open(path).convert("RGB")) for path in paths]
 
@@ -144,9 +144,7 @@ def _published(folder: Path) -> Part:
         )
     shapes = [a.shape for a in x]
     if shapes != [(len(y), 3, SIDE, SIDE)] * len(NAMES):
-        raise ValueError(
-            f"{folder} has views of shapes {shapes} and {len(y)} labels; unpack it again"
-        )
+        raise ValueError(f"{folder} has views {shapes} and {len(y)} labels; unpack it again")
     return x, y
 
 
@@ -157,16 +155,12 @@ def _from_files(folder: Path) -> Part:
     for name, view in zip(NAMES, keyed, strict=True):
         odd = ids.symmetric_difference(view.index)
         if len(odd):
-            raise ValueError(
-                f"{folder} has {odd[0]}.png in one of m0 and {name} only; unpack again"
-            )
+            raise ValueError(f"{folder} has {odd[0]}.png in one of m0 and {name} only; add it")
     x = [view.spread(ids)[0] for view in keyed]
     try:
         return x, np.array([int(name.rpartition(".")[2]) for name in ids])
     except ValueError:
-        raise ValueError(
-            f"a file in {folder} is not called <i>.<digit>.png; unpack it again"
-        ) from None
+        raise ValueError(f"rename the files in {folder} to <i>.<digit>.png") from None
 
 
 def _tensor(path: Path) -> torch.Tensor:

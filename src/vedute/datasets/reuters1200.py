@@ -28,6 +28,6 @@ def load(features: str = "dim10") -> Views:
     path = find_npz(facts.name)
     if path is None:
         raise FileNotFoundError(
-            f"{facts.name}.npz is not in {folder()}; set VEDUTE_DATA (it has no public address)"
+            f"{facts.name}.npz is not in {folder()}; copy it, or set VEDUTE_DATA"
         )
     return from_npz(path, facts)

@@ -57,9 +57,7 @@ def ending(path: str | Path) -> str:
 def format_of(path: Path) -> Any:
     """Choose the module that reads this path, by its ending."""
     if mudata.is_zarr(path):
-        raise ValueError(
-            f"{path} is kept in zarr; make a store first: vedute convert {path} -o store"
-        )
+        raise ValueError(f"{path} is kept in zarr; make a store: vedute convert {path} -o store")
     if path.is_dir():
         return folder
     suffix = ending(path)

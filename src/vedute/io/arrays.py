@@ -118,7 +118,7 @@ def read_images(folder: Path) -> Keyed:
         if p.shape[:2] != pixels[0].shape[:2]:
             sizes = [f"{a.shape[1]} x {a.shape[0]}" for a in (p, pixels[0])]
             raise ValueError(
-                f"{file} is {sizes[0]} pixels, {files[0].name} {sizes[1]}; make them of one size"
+                f"{file} is {sizes[0]} pixels, {files[0].name} {sizes[1]}; make them alike"
             )
     if any(p.ndim == 3 for p in pixels):
         pixels = [p if p.ndim == 3 else np.repeat(p[..., None], 3, 2) for p in pixels]

@@ -248,7 +248,7 @@ def _parser(path: Path, d: Dialect, **options: Any) -> Iterator[Any]:
                 yield parts
     except pd.errors.ParserWarning:
         raise ValueError(
-            f"{path}: rows have more fields than the header ({width}); name every column"
+            f"{path}: rows have more fields than the header, {width}; correct it"
         ) from None
     except pd.errors.ParserError as e:
         problem = f"{path} is not a text table ({' '.join(str(e).split())})"
@@ -266,10 +266,8 @@ def check_ids(index: pd.Index, path: Path) -> None:
     name = str(index.name)
     like_ids = re.search(r"id|sample|patient|subject|name|barcode|cell|index|key|^$", name, re.I)
     if not like_ids and index.str.fullmatch(r"[+-]?\d*[.,]\d+(?:[eE][+-]?\d+)?").all():
-        raise ValueError(
-            f"{path}: the first column, {name!r}, holds values like {index[0]!r}, not sample ids; "
-            "put ids there, or name it 'id'"
-        )
+        what = f"{name!r}, holds values like {index[0]!r}, not sample ids"
+        raise ValueError(f"{path}: the first column, {what}; put ids there, or name it 'id'")
 
 
 class Dialect(NamedTuple):
@@ -309,17 +307,13 @@ def sniff(path: Path) -> Dialect:
         unnamed = int(any(r[-1].strip() for r in rows[1:]))  # else commas at the ends of lines
         header = ["", *header] if unnamed else [*header, ""]
     if len(header) < 2:
-        raise ValueError(
-            f"{path} has one column, {header[0]!r}; write sample ids and more, with commas between"
-        )
+        raise ValueError(f"{path} has one column, {header[0]!r}; separate several by commas")
     twice = [name for name, k in Counter(filter(None, header)).items() if k > 1]
     if twice:
         raise ValueError(f"{path} has duplicated columns {listed(twice)}; rename them")
     named = [name for name in header[1:] if name]
     if named and all(map(is_number, named)) and not all(name.isdigit() for name in named):
-        raise ValueError(
-            f"{path} has no header: line 1 holds values like {named[0]!r}; name the columns there"
-        )
+        raise ValueError(f"{path} has no header: line 1 holds {named[0]!r}; name the columns there")
     end = "\r\n" if lines[0].endswith("\r\n") else "\n"
     return Dialect(separator, encoding, end, header, unnamed)
 
@@ -460,9 +454,8 @@ def _categories(name: Any, column: pd.Series, where: str, how: Reading) -> pd.Se
     if not how.one_hot and FEW_NAMES < len(levels) == column.notna().sum():
         raise ValueError(f"{where}, and another text in every row; {drop}")
     if not how.one_hot:
-        raise ValueError(
-            f"{where}, not a number; --one-hot makes categories, --label {word} labels, {drop}"
-        )
+        others = f"--label {word} labels, {drop}"
+        raise ValueError(f"{where}, not a number; --one-hot makes categories, {others}")
     return column.astype(pd.CategoricalDtype(levels))
 
 
@@ -480,13 +473,9 @@ def _check_commas(
     limited = {c: x.cells for c, x in parsed.items() if len(x.limits) and not x.commas}
     pointed += [c for c, x in limited.items() if any(isinstance(k, str) and "." in k for k in x)]
     if pointed:
-        raise ValueError(
-            f"{path} has decimal commas in column {first!r} ({example!r}) and points in column "
-            f"{pointed[0]!r}; use one of them"
-        )
+        marks = f"commas in column {first!r} ({example!r}), points in column {pointed[0]!r}"
+        raise ValueError(f"{path} has decimal {marks}; use one of them")
     thousands = all(cells.all_match(c, f"{THOUSANDS}|{INTEGER}") for c in commas.values())
     if thousands and how.decimal != ",":
-        raise ValueError(
-            f"{path}, column {first!r} holds {example!r}: a decimal comma or thousands; pass "
-            "--decimal , for decimal commas, or remove the separators"
-        )
+        remedy = "pass --decimal , or remove the thousands separators"
+        raise ValueError(f"{path}, column {first!r} holds {example!r}, maybe thousands; {remedy}")

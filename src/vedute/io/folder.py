@@ -140,9 +140,7 @@ def _is_view(file: Path) -> bool:
         return arrays.has_images(file)
     if not file.is_dir():
         raise ValueError(f"{file} is a pipe or a device; write the view as a file {READ}")
-    raise ValueError(
-        f"{file} is a folder without images; write the view as one file {READ}, or move it"
-    )
+    raise ValueError(f"{file} is a folder without images; write the view as one file {READ}")
 
 
 def _take_labels(views: Mapping[str, View], path: Path, how: Reading) -> pd.Series | None:

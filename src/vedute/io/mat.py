@@ -131,8 +131,7 @@ def _contents(
     if not places:
         held = [f"{k} {np.shape(v)}" for k, v in variables.items()]
         raise ValueError(
-            f"{path} has no views; save a cell X of them, or view1, view2, ... "
-            f"(it has {listed(held, form=str)})"
+            f"{path} has no views, as view1 and view2 are; it has {listed(held, form=str)}"
         )
     views = {}
     for name, (variable, place) in places.items():
@@ -141,9 +140,7 @@ def _contents(
             limits.check(prod(a.shape) * a.dtype.itemsize, f"{name} in {path}")
         views[name] = a.tocsr() if sparse.issparse(a) else a
         if a.dtype.kind not in "biuf" or a.ndim != 2 or 0 in a.shape:
-            raise ValueError(
-                f"{path}: {name} is {a.dtype} {a.shape}; a view is a matrix of numbers"
-            )
+            raise ValueError(f"{path}: {name} is {a.dtype} {a.shape}, not a matrix of numbers")
     return views, places, y, _turned(path, how.samples, views, n)
 
 

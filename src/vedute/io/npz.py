@@ -107,9 +107,7 @@ def numbers(
     for column, kind in view.dtypes.items():
         if kind.kind not in "biuf":
             held = "dates" if kind.kind == "M" else "categories"
-            raise ValueError(
-                f"view {name!r}, column {column!r} holds {held}, an .npz file cannot; {hint}"
-            )
+            raise ValueError(f"view {name!r}, column {column!r} holds {held}; {hint}")
     if dtype is not None:
         return view.to_numpy(dtype, na_value=np.nan)
     return view.to_numpy(np.result_type(*(getattr(d, "numpy_dtype", d) for d in view.dtypes)))
@@ -170,8 +168,6 @@ def _names(stored: Array | None, keys: list[str], path: Path) -> list[str]:
         return keys
     names = [str(k) for k in np.ravel(stored)]
     if len(set(names)) != len(keys):
-        raise ValueError(
-            f"view_names in {path} has {len(names)} names ({', '.join(names)}) for {len(keys)} "
-            "views; give one each"
-        )
+        counts = f"{len(names)} names ({', '.join(names)}) for {len(keys)} views"
+        raise ValueError(f"view_names in {path} has {counts}; give one each")
     return keys if set(names) == set(keys) else names

@@ -117,10 +117,8 @@ def _with_ids(raw: pd.DataFrame, path: Path, how: Reading) -> pd.DataFrame:
     ids = pd.Series(raw.index) if at < 0 else raw.iloc[:, at]
     if ids.dtype.kind == "f":
         if not ids.dropna().map(lambda x: x % 1 == 0 and abs(x) < 2**53).all():
-            raise ValueError(
-                f"{path}: the first column, {raw.columns[0]!r}, holds values like {ids.iloc[0]}, "
-                "not sample ids; put ids there"
-            )
+            what = f"{raw.columns[0]!r}, holds values like {ids.iloc[0]}, not sample ids"
+            raise ValueError(f"{path}: the first column, {what}; put ids there")
         ids = ids.astype("Int64")
     index = checked_ids(ids.astype(object).where(ids.notna(), "").astype(str), path)
     frame = raw if at < 0 else raw.drop(columns=raw.columns[at])
