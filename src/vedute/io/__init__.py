@@ -96,9 +96,7 @@ def of_views(views: Views) -> Data:
 
 
 def enter(
-    data: Data,
-    like: Sequence[ViewSpec] | None = None,
-    dtype: torch.dtype | None = torch.float64,
+    data: Data, like: Sequence[ViewSpec] | None = None, dtype: torch.dtype | None = torch.float64
 ) -> Entry:
     """Check what a file holds, in double precision; `like`: the views of a fitted model. A store
     stays memory-mapped."""

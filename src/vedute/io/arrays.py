@@ -16,10 +16,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from vedute.data import limits
-from vedute.io.contents import Array, checked_ids, errors_as, own_first
+from vedute.io.contents import Array, Bools, checked_ids, errors_as, own_first
 from vedute.io.files import below
 
 IMAGE_ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp")
@@ -32,7 +31,7 @@ class Keyed(NamedTuple):
     values: Array
     index: Any
 
-    def spread(self, ids: Array) -> tuple[Array, NDArray[np.bool_]]:
+    def spread(self, ids: Array) -> tuple[Array, Bools]:
         """Place rows by id (m, ...), zero without a row; and a mask of ids with one (m,)."""
         positions = self.index.get_indexer(ids.astype(str))
         observed = positions >= 0

@@ -19,6 +19,7 @@ from vedute.data.problems import noted
 from vedute.data.views import Views
 
 Array = NDArray[Any]
+Bools = NDArray[np.bool_]
 Filled = Mapping[str, Any]  # by view: an array or a frame, complete
 
 
@@ -48,7 +49,7 @@ class Data:
     False in the mask (n, L), mark missing values."""
 
     views: dict[str, Any]
-    mask: NDArray[np.bool_] | None = None
+    mask: Bools | None = None
     ids: Array | None = None
     y: Array | None = None
     keys: tuple[str, ...] = ()  # names of the views in the file
@@ -161,7 +162,7 @@ def labels(column: pd.Series) -> Array:
     return a.astype(np.int64) if whole else a
 
 
-def known_labels(y: Array) -> NDArray[np.bool_]:
+def known_labels(y: Array) -> Bools:
     """Mask of the labels y (n,) that are neither empty nor NaN."""
     return np.array([x == x and x != "" for x in y.tolist()], bool)
 

@@ -35,7 +35,7 @@ from vedute.data.escaping import listed
 from vedute.data.frames import is_number
 from vedute.data.problems import noted
 from vedute.io import contents
-from vedute.io.contents import Array, Reading, errors_as
+from vedute.io.contents import Array, Bools, Filled, Reading, errors_as
 
 SEPARATORS = ("\t", ";", ",", "|", " ")
 SNIFFED_LINES = 20
@@ -72,18 +72,10 @@ def raw(path: Path, how: Reading) -> pd.DataFrame:
 
 
 def write(
-    out: Path,
-    source: Path,
-    filled: pd.DataFrame,
-    missing: NDArray[np.bool_],
-    how: Reading,
-    ends: Mapping[str, pd.DataFrame] | None = None,
+    out: Path, source: Path, filled: pd.DataFrame, missing: Bools, how: Reading, ends: Filled
 ) -> None:
-    """Write `source` with the rows of `filled`, and its values where `missing`, (n, columns).
-
-    Rows of `source` keep their order; others follow.
-    ends: further columns after those, lower_a, lower_b, ...
-    """
+    """Write `source`, then other rows of `filled`, with its values where `missing` (n, columns).
+    ends: further columns after those, lower_a, lower_b, ..."""
     d = sniff(source)
     key = contents.id_column(d.columns, how.id, source)
     at: dict[Any, int] = {c: j for j, c in enumerate(d.columns)}
@@ -92,7 +84,7 @@ def write(
     filled, missing = filled.iloc[order], missing[order]
     ids, columns = filled.index.astype(str), zip(filled.items(), missing.T, strict=True)
     gaps = [(at[c], x.to_numpy(), absent) for (c, x), absent in columns if absent.any()]
-    beside = [(f"{end}_", frame.iloc[order].items()) for end, frame in (ends or {}).items()]
+    beside = [(f"{end}_", frame.iloc[order].items()) for end, frame in ends.items()]
     more = {f"{end}{c}": (at[str(c)], x.to_numpy()) for end, frame in beside for c, x in frame}
     step = max(1, CELLS_PER_BLOCK // (len(d.columns) + len(more)))
     rows = _rows(source, d, key, ids)
@@ -203,7 +195,7 @@ def chunks(path: Path, how: Reading, rows: int | None = None) -> Generator[pd.Da
             yield whole.set_axis(names, axis=1).set_axis(pd.Index(ids, name=d.columns[at]))
 
 
-def flags(values: NDArray[np.float64]) -> NDArray[np.bool_]:
+def flags(values: NDArray[np.float64]) -> Bools:
     """Flag columns with an empty cell, with nothing else, with a fraction: (3, width)."""
     empty = np.isnan(values)
     with np.errstate(invalid="ignore"):
@@ -211,9 +203,7 @@ def flags(values: NDArray[np.float64]) -> NDArray[np.bool_]:
     return np.stack([empty.any(0), empty.all(0), fractional.any(0)])
 
 
-def whole_numbers(
-    path: Path, names: Iterable[Any], parts: Sequence[NDArray[np.bool_]]
-) -> list[Any]:
+def whole_numbers(path: Path, names: Iterable[Any], parts: Sequence[Bools]) -> list[Any]:
     """Select columns of whole numbers and empty cells, by the flags of all parts of a table, that
     are written without a decimal point: pandas reads them as floats."""
     any_empty, all_empty, fractional = np.stack(parts, axis=1)
@@ -394,7 +384,7 @@ def typed(raw: pd.DataFrame, path: Path, how: Reading) -> pd.DataFrame:
     if all(d.kind in "biuf" for d in raw.dtypes):
         return raw
     columns: dict[Any, Any] = {}
-    parsed: dict[Any, _ParsedText] = {}
+    parsed: dict[Any, _Parsed] = {}
     for name, column in raw.items():
         known = name == how.label or isinstance(column.dtype, pd.CategoricalDtype)
         if known or column.dtype.kind in "biuf" or dates.are_in(column):
@@ -411,7 +401,7 @@ def typed(raw: pd.DataFrame, path: Path, how: Reading) -> pd.DataFrame:
     return pd.DataFrame(columns, raw.index, raw.columns[raw.columns.isin([*columns])])
 
 
-class _ParsedText(NamedTuple):
+class _Parsed(NamedTuple):
     """A converted column of text. limits: cells that are limits of detection; cells: text of the
     numbers, limits without their sign; commas: whether some have a decimal comma."""
 
@@ -421,7 +411,7 @@ class _ParsedText(NamedTuple):
     commas: bool = False
 
 
-def _parse_text(where: str, name: Any, column: pd.Series, how: Reading) -> _ParsedText:
+def _parse_text(where: str, name: Any, column: pd.Series, how: Reading) -> _Parsed:
     """Convert a column whose dtype is neither numeric nor of dates."""
     cells.check_kind(where, column, f"drop the column (--drop {quote(str(name))})")
     text = cells.stripped(column)
@@ -432,15 +422,15 @@ def _parse_text(where: str, name: Any, column: pd.Series, how: Reading) -> _Pars
         if pair is not None:
             words = number.astype(object).map({False: pair[0], True: pair[1]})
             number = words.astype(pd.CategoricalDtype([*pair]))
-        return _ParsedText(number, limit_cells, plain)
+        return _Parsed(number, limit_cells, plain)
     if cells.have_commas(plain):
         number = cells.numbers(plain.str.replace(",", "."))
         if number is not None:
-            return _ParsedText(number, limit_cells, plain, commas=True)
+            return _Parsed(number, limit_cells, plain, commas=True)
     words = text.map(lambda x: str(x) if isinstance(x, date) else x)  # of spreadsheets
     days = dates.of_text(where, words, f"or leave them out: --drop {quote(str(name))}")
     values = _categories(name, words, where, how) if days is None else days
-    return _ParsedText(values, text[:0], text[:0])
+    return _Parsed(values, text[:0], text[:0])
 
 
 def _categories(name: Any, column: pd.Series, where: str, how: Reading) -> pd.Series:
@@ -459,9 +449,7 @@ def _categories(name: Any, column: pd.Series, where: str, how: Reading) -> pd.Se
     return column.astype(pd.CategoricalDtype(levels))
 
 
-def _check_commas(
-    raw: pd.DataFrame, parsed: dict[Any, _ParsedText], path: Path, how: Reading
-) -> None:
+def _check_commas(raw: pd.DataFrame, parsed: dict[Any, _Parsed], path: Path, how: Reading) -> None:
     """Require decimal commas to be the only decimal marks, and not to look like thousands."""
     commas = {name: column.cells for name, column in parsed.items() if column.commas}
     if not commas:

@@ -14,13 +14,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from vedute.data.ids import warn_of_look_alikes
 from vedute.data.problems import EnoughError, incomplete, noted, noted_any
 from vedute.io import arrays, contents, csv, npz, table
 from vedute.io.arrays import Keyed
-from vedute.io.contents import Data, Filled, Reading, Unwanted
+from vedute.io.contents import Bools, Data, Filled, Reading, Unwanted
 from vedute.io.files import below
 
 OPTIONS: tuple[str, ...] = ("label", "one_hot", "decimal", "drop")
@@ -173,14 +172,14 @@ def write_view(
             csv.write_new(below(out, name, ".csv"), view.rename_axis(data.id_name))
         else:
             missing = data.views[name].isna().to_numpy() if missing is None else missing
-            table.form(source).write(below(out, source.name), source, view, missing, data.how)
+            table.form(source).write(below(out, source.name), source, view, missing, data.how, {})
     elif source is not None and source.is_dir():
         arrays.write_images(below(out, name), source, view, np.asarray(data.ids).astype(np.str_))
     else:
         arrays.write_npy(below(out, name, ".npy"), view, data.ids, source)
 
 
-def write_hidden(out: Path, data: Data, mask: NDArray[np.bool_]) -> None:
+def write_hidden(out: Path, data: Data, mask: Bools) -> None:
     """Write one file per view with the samples it has in mask (n, L), and one with all labels."""
     assert data.path is not None
     sources = files(data.path)

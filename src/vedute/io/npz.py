@@ -21,12 +21,11 @@ from zipfile import ZipFile, is_zipfile
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy import sparse
 
 from vedute.data import limits
 from vedute.io.arrays import unpickled
-from vedute.io.contents import Array, Data, Filled, Reading, errors_as, no_label
+from vedute.io.contents import Array, Bools, Data, Filled, Reading, errors_as, no_label
 
 OPTIONS: tuple[str, ...] = ("label",)
 MAGIC = (b"PK\3\4", b"PK\5\6")  # a zip file, and an empty one
@@ -71,11 +70,7 @@ def read(path: Path, how: Reading) -> Data:
 
 
 def write(
-    out: Path,
-    data: Data,
-    views: Filled,
-    ends: Mapping[str, Filled],
-    mask: NDArray[np.bool_] | None = None,
+    out: Path, data: Data, views: Filled, ends: Mapping[str, Filled], mask: Bools | None = None
 ) -> None:
     """Write views under the keys of `data`, lower and upper ends under longer ones; ids, labels and
     a mask where `data` has them, all True unless it is given."""
@@ -113,7 +108,7 @@ def numbers(
     return view.to_numpy(np.result_type(*(getattr(d, "numpy_dtype", d) for d in view.dtypes)))
 
 
-def hidden(name: str, view: Any, seen: NDArray[np.bool_], whole: bool = False) -> Array:
+def hidden(name: str, view: Any, seen: Bools, whole: bool = False) -> Array:
     """Convert to an array, NaN in rows not seen (n,). whole: keep whole numbers, zero there."""
     a = numbers(name, view.toarray() if sparse.issparse(view) else view, dtype=np.float64)
     blank = a.dtype.type(0) if whole and a.dtype.kind != "f" else np.nan

@@ -8,15 +8,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from vedute.data import fill, limits
 from vedute.data.escaping import listed
 from vedute.data.frames import ViewSpec
 from vedute.data.views import Views
-from vedute.io.contents import Array, Reading, checked_ids, errors_as, flat, id_column, own_first
+from vedute.io import contents
+from vedute.io.contents import Array, Bools, Filled, Reading, errors_as
 from vedute.io.files import below
 
 VALUE_BYTES = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4}  # per value; other types take 8 or more
@@ -35,19 +34,14 @@ def raw(path: Path, how: Reading) -> pd.DataFrame:
 
 
 def write(
-    out: Path,
-    source: Path,
-    filled: pd.DataFrame,
-    missing: NDArray[np.bool_],
-    how: Reading,
-    ends: Mapping[str, pd.DataFrame] | None = None,
+    out: Path, source: Path, filled: pd.DataFrame, missing: Bools, how: Reading, ends: Filled
 ) -> None:
     """Write the source with the rows of `filled`, and its values where `missing`."""
     from pyarrow import Table, array, parquet
 
     raw = _stored(source)
     source_ids = _with_ids(raw, source, how).index
-    order = own_first(filled.index, source_ids)
+    order = contents.own_first(filled.index, source_ids)
     filled, missing = filled.iloc[order], missing[order]
     ids = filled.index.astype(str)
     rows = source_ids.get_indexer(ids)
@@ -57,14 +51,14 @@ def write(
             table = _written(table, str(name), column, missing[:, j])
     if (rows < 0).any():
         table = _with_new_ids(table, raw, ids, how, source)
-    for end, frame in (ends or {}).items():
+    for end, frame in ends.items():
         beside = Table.from_pandas(frame.iloc[order].add_prefix(f"{end}_"), preserve_index=False)
         for field, more in zip(beside.schema, beside.columns, strict=True):
             table = table.append_column(field, more)
     parquet.write_table(table, out.absolute())
 
 
-def _written(table: Any, name: str, new: pd.Series, missing: NDArray[np.bool_]) -> Any:
+def _written(table: Any, name: str, new: pd.Series, missing: Bools) -> Any:
     """Fill cells of one column of an arrow table; the others stay bit for bit."""
     from pyarrow import array, compute, float64, types
 
@@ -120,7 +114,7 @@ def _with_ids(raw: pd.DataFrame, path: Path, how: Reading) -> pd.DataFrame:
             what = f"{raw.columns[0]!r}, holds values like {ids.iloc[0]}, not sample ids"
             raise ValueError(f"{path}: the first column, {what}; put ids there")
         ids = ids.astype("Int64")
-    index = checked_ids(ids.astype(object).where(ids.notna(), "").astype(str), path)
+    index = contents.checked_ids(ids.astype(object).where(ids.notna(), "").astype(str), path)
     frame = raw if at < 0 else raw.drop(columns=raw.columns[at])
     return frame.set_axis(index.rename(ids.name))
 
@@ -164,7 +158,7 @@ def _id_place(frame: pd.DataFrame, path: Path, how: Reading) -> int:
     """Position of the id column; -1 if the ids are the index."""
     named, numbered = frame.index.name == how.id, isinstance(frame.index, pd.RangeIndex)
     in_index = named if how.id is not None else not numbered
-    return -1 if in_index else id_column(list(frame.columns), how.id, path)
+    return -1 if in_index else contents.id_column(list(frame.columns), how.id, path)
 
 
 def check_writable(out: Path, specs: Sequence[ViewSpec]) -> None:
@@ -179,7 +173,7 @@ def check_writable(out: Path, specs: Sequence[ViewSpec]) -> None:
 def write_parquet(path: Path, columns: Mapping[str, Array]) -> None:
     """Write a column per name, (n,) each; a 2-D array takes one per feature."""
     needs_pyarrow(path)
-    pd.DataFrame(flat(columns)).to_parquet(path.absolute(), index=False)
+    pd.DataFrame(contents.flat(columns)).to_parquet(path.absolute(), index=False)
 
 
 class Writer(AbstractContextManager["Writer"]):

@@ -17,13 +17,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from vedute.data.escaping import close_to, listed
 from vedute.data.limits import plain_file
 from vedute.data.problems import EnoughError, noted
 from vedute.io import contents, csv, parquet
-from vedute.io.contents import Data, Filled, Reading, Unwanted
+from vedute.io.contents import Bools, Data, Filled, Reading, Unwanted
 
 OPTIONS: tuple[str, ...] = ("views", "id", "label", "one_hot", "decimal", "drop")
 TABLE_FORMATS: Mapping[str, ModuleType] = {
@@ -79,13 +78,13 @@ def write(out: Path, data: Data, views: Filled, ends: Mapping[str, Filled]) -> N
     form(data.path).write(out, data.path, filled, source.isna().to_numpy(), data.how, parts)
 
 
-def write_hidden(out: Path, data: Data, mask: NDArray[np.bool_]) -> None:
+def write_hidden(out: Path, data: Data, mask: Bools) -> None:
     """Write the table with the cells of hidden views, False in mask (n, L), empty."""
     assert data.path is not None
     views = [*data.views.values()]
     hidden = np.repeat(~mask, [v.shape[1] for v in views], axis=1)
     left = pd.concat(views, axis=1).astype(object).mask(hidden)
-    form(data.path).write(out, data.path, left, hidden, data.how)
+    form(data.path).write(out, data.path, left, hidden, data.how, {})
 
 
 def read_spec(path: Path) -> tuple[dict[str, list[str]], str | None]:
