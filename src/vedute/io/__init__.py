@@ -22,14 +22,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from numpy.typing import NDArray
 
 from vedute.data.entry import Entry
-from vedute.data.frames import ViewSpec
+from vedute.data.frames import Fitted
 from vedute.data.limits import plain_file
 from vedute.data.views import Views
 from vedute.io import csv, excel, folder, mat, mudata, npz, parquet, store, table
-from vedute.io.contents import DEFAULT_READING, Filled, flat
+from vedute.io.contents import DEFAULT_READING, Array, Bools, Ends, Filled, flat
 from vedute.io.contents import Data as Data
 from vedute.io.contents import Reading as Reading
 from vedute.io.files import atomic_file as atomic_file
@@ -95,9 +94,7 @@ def of_views(views: Views) -> Data:
     return Data(arrays, views.mask.numpy(), views.ids, views.y, views.names)
 
 
-def enter(
-    data: Data, like: Sequence[ViewSpec] | None = None, dtype: torch.dtype | None = torch.float64
-) -> Entry:
+def enter(data: Data, like: Fitted = None, dtype: torch.dtype | None = torch.float64) -> Entry:
     """Check what a file holds, in double precision; `like`: the views of a fitted model. A store
     stays memory-mapped."""
     if data.whole is not None:
@@ -113,9 +110,7 @@ def enter(
     return replace(entry, views=replace(entry.views, ids=data.ids, y=data.y))
 
 
-def write_views(
-    path: Path, data: Data, views: Filled, ends: Mapping[str, Filled] | None = None
-) -> None:
+def write_views(path: Path, data: Data, views: Filled, ends: Ends | None = None) -> None:
     """Write complete `views` in the format of `data`, or .npz; other content of the file stays.
 
     ends: {"lower": ..., "upper": ...}, views that go beside them
@@ -130,7 +125,7 @@ def write_views(
     form.write(path, data, groups.pop(""), groups)
 
 
-def write_hidden(out: Path, data: Data, mask: NDArray[np.bool_]) -> None:
+def write_hidden(out: Path, data: Data, mask: Bools) -> None:
     """Write the views that mask (n, L) leaves like `data`, to a folder or file; the rest stays."""
     suffix, views = out.suffix.lower(), zip(data.views.items(), mask.T, strict=True)
     if out.is_dir():
@@ -150,9 +145,7 @@ def write_new(out: Path, views: Filled) -> None:
         folder.write_view(out, name, None, rows, Data({}))
 
 
-def write_rows(
-    path: Path, ids: NDArray[Any], id_name: str | None, columns: Mapping[str, NDArray[Any]]
-) -> None:
+def write_rows(path: Path, ids: Array, id_name: str | None, columns: Mapping[str, Array]) -> None:
     """Write results, one row per sample. The id column comes first, under its name; as `ids` in
     .npz, or if that name is taken."""
     ending = path.suffix.lower()

@@ -21,6 +21,7 @@ from vedute.data.views import Views
 Array = NDArray[Any]
 Bools = NDArray[np.bool_]
 Filled = Mapping[str, Any]  # by view: an array or a frame, complete
+Ends = Mapping[str, Filled]  # lower and upper ends of intervals, if any
 
 
 class Reading(NamedTuple):

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from vedute.data import dates, limits
 from vedute.data.cells import MISSING, as_text
 from vedute.data.escaping import listed
 from vedute.io import folder
-from vedute.io.contents import Data, Filled, Reading, checked_ids, errors_as
+from vedute.io.contents import Data, Ends, Filled, Reading, checked_ids, errors_as
 
 OPTIONS: tuple[str, ...] = folder.OPTIONS
 ENDING = ".xlsx"
@@ -35,7 +34,7 @@ def read(path: Path, how: Reading) -> Data:
     return folder.joined(places, lambda k: _raw(places[k], *sheets[k]), path, how)
 
 
-def write(out: Path, data: Data, views: Filled, ends: Mapping[str, Filled]) -> None:
+def write(out: Path, data: Data, views: Filled, ends: Ends) -> None:
     """Write the workbook with empty cells filled; lower and upper ends in further columns."""
     assert data.path is not None
     book = _opened(data.path, values=False)

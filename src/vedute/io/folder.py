@@ -19,7 +19,7 @@ from vedute.data.ids import warn_of_look_alikes
 from vedute.data.problems import EnoughError, incomplete, noted, noted_any
 from vedute.io import arrays, contents, csv, npz, table
 from vedute.io.arrays import Keyed
-from vedute.io.contents import Bools, Data, Filled, Reading, Unwanted
+from vedute.io.contents import Bools, Data, Ends, Filled, Reading, Unwanted
 from vedute.io.files import below
 
 OPTIONS: tuple[str, ...] = ("label", "one_hot", "decimal", "drop")
@@ -43,14 +43,12 @@ def read(path: Path, how: Reading) -> Data:
     return joined(sources, view, path, how)
 
 
-def joined(
-    sources: Mapping[str, Path], read_one: Callable[[str], View], path: Path, how: Reading
-) -> Data:
+def joined(sources: dict[str, Path], load: Callable[[str], Any], path: Path, how: Reading) -> Data:
     """Read views, join them by id, and split off the labels."""
     views, unwanted = dict[str, View](), Unwanted(how)
     for name, source in sources.items():
         with noted():
-            view = read_one(name)
+            view = load(name)
             if isinstance(view, pd.DataFrame):
                 view = csv.typed(view[unwanted.rest(view.columns)], source, how)
             views[name] = view
@@ -97,7 +95,7 @@ def _aligned(views: Mapping[str, View], y: pd.Series | None, path: Path, how: Re
     return Data(aligned, observed, ids, y_all, tuple(views), path, how, id_name)
 
 
-def write(out: Path, data: Data, views: Filled, ends: Mapping[str, Filled]) -> None:
+def write(out: Path, data: Data, views: Filled, ends: Ends) -> None:
     """Write one file per view like those that were read; interval ends in folders of their own."""
     assert data.path is not None
     sources = files(data.path)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import struct
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from math import prod
 from pathlib import Path
@@ -21,7 +21,7 @@ from scipy.io import loadmat, savemat, whosmat
 
 from vedute.data import limits
 from vedute.data.escaping import listed
-from vedute.io.contents import Array, Data, Filled, Reading, errors_as, no_label
+from vedute.io.contents import Array, Data, Ends, Filled, Reading, errors_as, no_label
 
 OPTIONS: tuple[str, ...] = ("label", "samples")
 CELL_NAMES = ("x", "data", "views", "fea", "features")
@@ -34,6 +34,7 @@ NUMERIC = (*range(1, 8), 9, 12, 13, *range(16, 19))
 NESTED, SPARSE = (1, 2, 3, 16, 17), 5  # classes of arrays; nested: cells, structures, objects
 ITEM_BYTES = {"logical": 1, "int8": 1, "uint8": 1, "int16": 2, "uint16": 2, "int32": 4, "uint32": 4,
               "single": 4, "char": 4, "int64": 8, "uint64": 8, "double": 8, "cell": 8}  # fmt: skip
+Elements = Iterable[tuple[int, memoryview]]  # kind and content
 Places = dict[str, tuple[str, int | None]]  # by view: the variable and, in a cell, the position
 
 
@@ -44,7 +45,7 @@ def read(path: Path, how: Reading) -> Data:
     return Data(views, None, None, y, tuple(views), path, how)
 
 
-def write(out: Path, data: Data, views: Filled, ends: Mapping[str, Filled]) -> None:
+def write(out: Path, data: Data, views: Filled, ends: Ends) -> None:
     """Write the variables of the file, views complete; <name>_lower and <name>_upper beside."""
     assert data.path is not None
     variables = _variables(data.path)
@@ -94,9 +95,7 @@ def _check_file(path: Path) -> None:
         _check_matrices(elements, order)
 
 
-def _elements(
-    content: memoryview, order: str, allowed: Sequence[int]
-) -> Iterator[tuple[int, memoryview]]:
+def _elements(content: memoryview, order: str, allowed: Sequence[int]) -> Elements:
     """Yield kind and content of elements; reject unknown ones, or larger than their container."""
     at = 0
     while order and at + 8 <= len(content):
@@ -109,7 +108,7 @@ def _elements(
         at = at + 8 if small else start + size + (-size % 8 if kind != COMPRESSED else 0)
 
 
-def _check_matrices(elements: Iterable[tuple[int, memoryview]], order: str) -> None:
+def _check_matrices(elements: Elements, order: str) -> None:
     """Require flags, dimensions, a name and the content of a matrix: two more lists if it is
     sparse, one more if it is complex."""
     for content in [inside for kind, inside in elements if kind == MATRIX and len(inside)]:

@@ -20,7 +20,17 @@ import numpy as np
 import pandas as pd
 
 from vedute.data import limits, omics
-from vedute.io.contents import Array, Data, Filled, Reading, errors_as, labels, name_of, no_label
+from vedute.io.contents import (
+    Array,
+    Data,
+    Ends,
+    Filled,
+    Reading,
+    errors_as,
+    labels,
+    name_of,
+    no_label,
+)
 from vedute.io.table import chosen
 
 OPTIONS: tuple[str, ...] = ("views", "label")
@@ -44,7 +54,7 @@ def read(path: Path, how: Reading) -> Data:
         return Data(views, None, ids, y, tuple(views), path, how, name_of([whole.obs_names]))
 
 
-def write(out: Path, data: Data, views: Filled, ends: Mapping[str, Filled]) -> None:
+def write(out: Path, data: Data, views: Filled, ends: Ends) -> None:
     """Write the file with complete layers: filled, and filled_lower, filled_upper."""
     assert data.path is not None
     with _quiet(data.path):

@@ -25,11 +25,11 @@ from scipy import sparse
 
 from vedute.data import limits
 from vedute.io.arrays import unpickled
-from vedute.io.contents import Array, Bools, Data, Filled, Reading, errors_as, no_label
+from vedute.io.contents import Array, Bools, Data, Ends, Filled, Reading, errors_as, no_label
 
 OPTIONS: tuple[str, ...] = ("label",)
 MAGIC = (b"PK\3\4", b"PK\5\6")  # a zip file, and an empty one
-EXTRAS, ENDS = ("view_names", "mask", "ids", "y"), ("lower", "upper")
+EXTRAS, BOTH = ("view_names", "mask", "ids", "y"), ("lower", "upper")
 
 
 def read(path: Path, how: Reading) -> Data:
@@ -69,9 +69,7 @@ def read(path: Path, how: Reading) -> Data:
     return Data(views, mask, ids, extras["y"], tuple(arrays), path, how)
 
 
-def write(
-    out: Path, data: Data, views: Filled, ends: Mapping[str, Filled], mask: Bools | None = None
-) -> None:
+def write(out: Path, data: Data, views: Filled, ends: Ends, mask: Bools | None = None) -> None:
     """Write views under the keys of `data`, lower and upper ends under longer ones; ids, labels and
     a mask where `data` has them, all True unless it is given."""
     keys = dict(zip(data.views, data.keys or data.views, strict=True))
@@ -150,8 +148,8 @@ def _size(handle: IO[bytes]) -> int:
 def _views(arrays: dict[str, Array]) -> dict[str, Array]:
     """Drop a_lower and a_upper, ends of intervals of a view a; put view2 before view10."""
     shapes = {key: a.shape for key, a in arrays.items()}
-    same = [k for k in shapes if {shapes.get(f"{k}_{end}") for end in ENDS} == {shapes[k]}]
-    ends = [f"{k}_{end}" for k in same for end in ENDS]
+    same = [k for k in shapes if {shapes.get(f"{k}_{end}") for end in BOTH} == {shapes[k]}]
+    ends = [f"{k}_{end}" for k in same for end in BOTH]
     views = {key: a for key, a in arrays.items() if key not in ends}
     if not all(re.fullmatch(r"view(\d+)", key) for key in views):
         return views

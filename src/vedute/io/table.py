@@ -22,7 +22,7 @@ from vedute.data.escaping import close_to, listed
 from vedute.data.limits import plain_file
 from vedute.data.problems import EnoughError, noted
 from vedute.io import contents, csv, parquet
-from vedute.io.contents import Bools, Data, Filled, Reading, Unwanted
+from vedute.io.contents import Bools, Data, Ends, Filled, Reading, Unwanted
 
 OPTIONS: tuple[str, ...] = ("views", "id", "label", "one_hot", "decimal", "drop")
 TABLE_FORMATS: Mapping[str, ModuleType] = {
@@ -30,6 +30,7 @@ TABLE_FORMATS: Mapping[str, ModuleType] = {
     ".parquet": parquet,
 }
 TOML_ERRORS = (tomllib.TOMLDecodeError, UnicodeError, RecursionError)
+Columns = Mapping[str, list[Any]]  # by view: names, or patterns of them
 VIEWS_EXAMPLE = 'a TOML file of lines like rna = "rna_*" under [views]'
 
 
@@ -70,7 +71,7 @@ def read(path: Path, how: Reading) -> Data:
     return Data(views, None, ids, y, tuple(views), path, how, id_name)
 
 
-def write(out: Path, data: Data, views: Filled, ends: Mapping[str, Filled]) -> None:
+def write(out: Path, data: Data, views: Filled, ends: Ends) -> None:
     """Write the table with missing values filled; columns in no view are copied unchanged."""
     assert data.path is not None
     parts = {end: pd.concat(list(part.values()), axis=1) for end, part in ends.items()}
@@ -105,9 +106,7 @@ def read_spec(path: Path) -> tuple[dict[str, list[str]], str | None]:
     return wanted, column
 
 
-def chosen(
-    wanted: Mapping[str, list[str]], columns: list[Any], path: Path, lenient: bool = False
-) -> dict[str, list[Any]]:
+def chosen(wanted: Columns, columns: list[Any], path: Path, lenient: bool = False) -> Columns:
     """Select the columns of each view in the order of the table; each in one view only. They match
     a name, else a pattern, else a prefix. lenient: allow missing ones."""
     view_of: dict[Any, str] = {}
