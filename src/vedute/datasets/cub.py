@@ -13,14 +13,8 @@ ADDRESS = (
     "https://github.com/XLearning-SCU/2023-IJCAI-ProImp/raw/"
     "769134bf1d053387db6ffbd77ece999aa4e80c95/data/cub_googlenet_doc2vec_c10.mat"
 )
-FACTS = Facts(
-    "cub",
-    {"image": 1024, "text": 300},
-    n=600,
-    classes=10,
-    counts=(60,) * 10,
-    sha256="e346b4bb1bd25bd56ad22564cc1eaf7ef54e5381de704bc371e9e72bbfda6160",
-)
+SHA256 = "e346b4bb1bd25bd56ad22564cc1eaf7ef54e5381de704bc371e9e72bbfda6160"
+FACTS = Facts("cub", {"image": 1024, "text": 300}, 600, 10, (60,) * 10, SHA256)
 
 
 def load() -> Views:

@@ -12,14 +12,9 @@ ADDRESS = (
     "https://github.com/XLearning-SCU/2021-CVPR-Completer/raw/"
     "8fff5f83d823bbc46c96088bb0c1385ca7b9e560/data/Scene-15.mat"
 )
-FACTS = Facts(
-    "scene15",
-    {"gist": 20, "phog": 59, "lbp": 40},
-    n=4485,
-    classes=15,
-    counts=(210, 215, 216, 241, 260, 289, 292, 308, 311, 315, 328, 356, 360, 374, 410),
-    sha256="7addaa43002f907cb142f53daf48da0811e432f6ea365a05b19089ddf78c4c9e",
-)
+SHA256 = "7addaa43002f907cb142f53daf48da0811e432f6ea365a05b19089ddf78c4c9e"
+COUNTS = (210, 215, 216, 241, 260, 289, 292, 308, 311, 315, 328, 356, 360, 374, 410)
+FACTS = Facts("scene15", {"gist": 20, "phog": 59, "lbp": 40}, 4485, 15, COUNTS, SHA256)
 
 
 def load() -> Views:

@@ -35,13 +35,8 @@ from vedute.io.files import atomic_file as atomic_file
 from vedute.io.files import atomic_folder as atomic_folder
 from vedute.io.files import below as below
 
-FORMATS: Mapping[str, Any] = {
-    ".npz": npz,
-    **dict.fromkeys(table.TABLE_FORMATS, table),
-    excel.ENDING: excel,
-    ".mat": mat,
-    **dict.fromkeys(mudata.OMICS_ENDINGS, mudata),
-}
+FORMATS: dict[str, Any] = {".npz": npz, **dict.fromkeys(table.TABLE_FORMATS, table)}
+FORMATS |= {excel.ENDING: excel, ".mat": mat, **dict.fromkeys(mudata.OMICS_ENDINGS, mudata)}
 ANNOTATED = mudata.OMICS_ENDINGS  # files that take results beside the data
 RESULT_FORMATS = {".npz": npz.write_npz, ".csv": csv.write_csv, ".parquet": parquet.write_parquet}
 NOT_HIDDEN = (*mudata.OMICS_ENDINGS, excel.ENDING)  # files in which `ampute` hides nothing

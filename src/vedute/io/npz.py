@@ -123,10 +123,7 @@ def _arrays(path: Path) -> dict[str, Array]:
         limits.check(size, path)
         handle.seek(0)
         with np.load(handle, allow_pickle=False) as file:
-            arrays = {
-                key: unpickled(partial(file.__getitem__, key), f"{key!r} in {path}")
-                for key in file.files
-            }
+            arrays = {k: unpickled(partial(file.get, k), f"{k!r} in {path}") for k in file.files}
     for key, a in arrays.items():
         if not isinstance(a, np.ndarray):
             raise ValueError(f"{key!r} in {path} is not an array; leave it out")

@@ -12,7 +12,6 @@ import tomllib
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -25,10 +24,7 @@ from vedute.io import contents, csv, parquet
 from vedute.io.contents import Bools, Data, Ends, Filled, Reading, Unwanted
 
 OPTIONS: tuple[str, ...] = ("views", "id", "label", "one_hot", "decimal", "drop")
-TABLE_FORMATS: Mapping[str, ModuleType] = {
-    **dict.fromkeys((".csv", ".tsv", ".csv.gz", ".tsv.gz"), csv),
-    ".parquet": parquet,
-}
+TABLE_FORMATS = dict.fromkeys((".csv", ".tsv", ".csv.gz", ".tsv.gz"), csv) | {".parquet": parquet}
 TOML_ERRORS = (tomllib.TOMLDecodeError, UnicodeError, RecursionError)
 Columns = Mapping[str, list[Any]]  # by view: names, or patterns of them
 VIEWS_EXAMPLE = 'a TOML file of lines like rna = "rna_*" under [views]'
