@@ -151,10 +151,8 @@ def _scratch(out: Path, force: bool, folder: bool) -> Iterator[tuple[Path, Path]
                 f"another process is writing {out}; wait for it, or choose another name"
             )
         for path in place.iterdir():  # what a killed process has left
-            if path.is_dir():
-                shutil.rmtree(path)
-            elif path.name != "in-use":
-                path.unlink()
+            if path.name != "in-use":
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
         try:
             yield place / target.name, target
         finally:

@@ -129,9 +129,7 @@ def _contents(
     places = _places({k: v for k, v in variables.items() if k != key}, n)
     if not places:
         held = [f"{k} {np.shape(v)}" for k, v in variables.items()]
-        raise ValueError(
-            f"{path} has no views, as view1 and view2 are; it has {listed(held, form=str)}"
-        )
+        raise ValueError(f"{path} has no views like view1; it has {listed(held, form=str)}")
     views = {}
     for name, (variable, place) in places.items():
         a = variables[variable] if place is None else variables[variable].flat[place]
@@ -188,11 +186,7 @@ def _places(variables: Mapping[str, Any], n: int | None) -> Places:
 
 
 def _matrices(values: list[Any]) -> bool:
-    matrices = [
-        sparse.issparse(v)
-        or (isinstance(v, np.ndarray) and v.ndim == 2 and v.dtype.kind in "biufU")
-        for v in values
-    ]
+    matrices = [getattr(v, "ndim", 0) == 2 and v.dtype.kind in "biufU" for v in values]
     return all(matrices) and any(v.dtype.kind in "biuf" for v in values)
 
 
