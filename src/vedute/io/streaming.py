@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from vedute.data import checks
@@ -25,12 +24,11 @@ from vedute.data.mapped import File, Opened, Scratch, version_of
 from vedute.data.rows import Rows, pieces, rounds_too_much, tensors
 from vedute.data.views import Views
 from vedute.io import arrays, contents, csv, folder, table
-from vedute.io.contents import Reading, Unwanted
+from vedute.io.contents import Bools, Reading, Unwanted
 
 STREAMED_BYTES = 2**28  # smaller files are read into memory
 TABLE_CHUNK_ROWS = 2**16
 Dtypes = Mapping[Any, Any]
-_Bools = NDArray[np.bool_]
 
 
 class NotPlainError(Exception):
@@ -80,7 +78,7 @@ def _table(path: Path, how: Reading, unwanted: Unwanted) -> Table:
     if path.suffix.lower() == ".npy":
         return _array(path)
     form = table.form(path)
-    scratch, ids, dtypes, seen = Scratch(), list[pd.Index](), list[Dtypes](), list[_Bools]()
+    scratch, ids, dtypes, seen = Scratch(), list[pd.Index](), list[Dtypes](), list[Bools]()
     with closing(form.chunks(path, how, TABLE_CHUNK_ROWS)) as chunks:
         for rows in chunks:
             chunk = rows[unwanted.rest(rows.columns)]
