@@ -61,7 +61,8 @@ def raw(path: Path, how: Reading) -> pd.DataFrame:
             if not name and frame.iloc[:, j].notna().any():
                 j += 1 + (j >= contents.id_column(sniff(path).columns, how.id, path))
                 raise ValueError(f"{path}: column {j} has no name; name it in the first line")
-    frame = frame.set_axis(index).loc[:, frame.columns != ""]
+    frame = frame.set_axis(index)
+    frame = frame if frame.columns.all() else frame.loc[:, frame.columns != ""]  # without a copy
     floats = frame.select_dtypes("float64")
     columns: dict[Any, Any] = {}
     for name in whole_numbers(path, floats.columns, [flags(floats.to_numpy())]):
