@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from vedute.data.ids import warn_of_look_alikes
-from vedute.data.problems import EnoughError, incomplete, noted, noted_any
+from vedute.data.problems import EnoughError, incomplete, noted, noted_errors
 from vedute.io import arrays, contents, csv, npz, table
 from vedute.io.arrays import Keyed
 from vedute.io.contents import Bools, Data, Ends, Filled, Reading, Unwanted
@@ -61,7 +61,7 @@ def joined(sources: dict[str, Path], load: Callable[[str], Any], path: Path, how
         y = _take_labels(views, path, how)
     views = {k: v for k, v in views.items() if isinstance(v, Keyed) or v.shape[1]}
     if not views:
-        if noted_any():
+        if noted_errors():
             raise EnoughError
         rest = "no column left; --drop fewer of them"
         rest = rest if y is None else f"labels and nothing else; add one file per view {READ}"
