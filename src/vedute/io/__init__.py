@@ -27,8 +27,8 @@ from vedute.data.entry import Entry
 from vedute.data.frames import Fitted
 from vedute.data.limits import plain_file
 from vedute.data.views import Views
-from vedute.io import csv, excel, folder, mat, mudata, npz, parquet, store, table
-from vedute.io.contents import DEFAULT_READING, Array, Bools, Ends, Filled, flat
+from vedute.io import contents, csv, excel, folder, mat, mudata, npz, parquet, store, table
+from vedute.io.contents import Array, Ends, Filled
 from vedute.io.contents import Data as Data
 from vedute.io.contents import Reading as Reading
 from vedute.io.files import atomic_file as atomic_file
@@ -64,7 +64,7 @@ def format_of(path: Path) -> Any:
     return FORMATS[suffix]
 
 
-def read(path: str | Path, how: Reading = DEFAULT_READING) -> Data:
+def read(path: str | Path, how: Reading = contents.DEFAULT_READING) -> Data:
     """Read the views in a file or folder."""
     path = Path(path)
     if store.is_store(path):
@@ -120,7 +120,7 @@ def write_views(path: Path, data: Data, views: Filled, ends: Ends | None = None)
     form.write(path, data, groups.pop(""), groups)
 
 
-def write_hidden(out: Path, data: Data, mask: Bools) -> None:
+def write_hidden(out: Path, data: Data, mask: contents.Bools) -> None:
     """Write the views that mask (n, L) leaves like `data`, to a folder or file; the rest stays."""
     suffix, views = out.suffix.lower(), zip(data.views.items(), mask.T, strict=True)
     if out.is_dir():
@@ -144,6 +144,6 @@ def write_rows(path: Path, ids: Array, id_name: str | None, columns: Mapping[str
     """Write results, one row per sample. The id column comes first, under its name; as `ids` in
     .npz, or if that name is taken."""
     ending = path.suffix.lower()
-    if id_name is None or ending == ".npz" or id_name in flat(columns):
+    if id_name is None or ending == ".npz" or id_name in contents.flat(columns):
         id_name = "ids"
     RESULT_FORMATS[ending](path, {id_name: ids, **columns})
