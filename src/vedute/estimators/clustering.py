@@ -38,19 +38,15 @@ HALF, ROWS, AXES = 1000, 20_000, 32  # more rows or dimensions do not change the
 
 def check(n_clusters: Any, n: int, learned: bool) -> None:
     """Reject a number of clusters that n samples cannot have; `learned`: it must be a number."""
-    automatic = n_clusters == AUTOMATIC
-    if automatic and learned:
-        raise ValueError(
-            "n_clusters='auto' chooses for k-means; this method learns its clusters while it "
-            "trains: give a number"
-        )
-    least = 2 * MIN_SAMPLES
-    if automatic and n < least:
-        raise ValueError(
-            f"n_clusters='auto' needs at least {least} samples, X has {n}; give a number"
-        )
-    if n_clusters is not None and not automatic and n_clusters > n:
+    problem, least = "", 2 * MIN_SAMPLES
+    if n_clusters == AUTOMATIC and learned:
+        problem = "chooses for k-means; this method learns its clusters while it trains:"
+    elif n_clusters == AUTOMATIC and n < least:
+        problem = f"needs at least {least} samples, X has {n};"
+    elif n_clusters not in (None, AUTOMATIC) and n_clusters > n:
         raise ValueError(f"n_clusters={n_clusters} does not fit {n} samples; choose at most {n}")
+    if problem:
+        raise ValueError(f"n_clusters='auto' {problem} give a number")
 
 
 def require(n_clusters: Any, who: str) -> None:

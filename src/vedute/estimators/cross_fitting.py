@@ -46,10 +46,9 @@ def predictions(imputer: Imputer, held: HoldOut, shrink: bool) -> dict[str, Arra
     if len(np.unique(fold)) < 2:
         return {"at": at[:0], "error": np.zeros(0)}
     once, held = _decoded_once(imputer, held)
-    L, h = len(imputer.views), len(at)
-    results = {"at": at, "error": np.zeros(h), "levels": LEVELS}
-    results |= {"covered": np.full((L, len(LEVELS)), np.nan), "crps": np.full(L, np.nan)}
-    results["in_units"] = np.full(L, np.nan)
+    results = {"at": at, "error": np.zeros(len(at)), "levels": LEVELS}
+    for name, wide in (("covered", LEVELS.shape), ("crps", ()), ("in_units", ())):
+        results[name] = np.full((len(imputer.views), *wide), np.nan)
     for v, view in enumerate(imputer.views):
         rows, shape = int((which == v).sum()), view.scaler.mean.shape
         for name, wide in (("mean", shape), ("std", shape), ("reach", LEVELS.shape)):
@@ -82,8 +81,8 @@ def predictions(imputer: Imputer, held: HoldOut, shrink: bool) -> dict[str, Arra
 def r2_in_units(r2: dict[str, float], results: dict[str, Array]) -> dict[str, float]:
     """Return R2 by view in the user's units, given R2 on the scales of kinds and `predictions`."""
     in_units = results.get("in_units", np.full(len(r2), np.nan))
-    names = zip(r2, in_units, strict=True)
-    return {name: float(own) if np.isfinite(own) else r2[name] for name, own in names}
+    best = np.where(np.isfinite(in_units), in_units, [*r2.values()])
+    return dict(zip(r2, best.tolist(), strict=True))
 
 
 def sample_positions(n: int, most: int) -> NDArray[np.intp]:
