@@ -66,8 +66,9 @@ def columns(view: FittedView) -> list[Column]:
 
 def _positions(shape: Sequence[int]) -> list[Any]:
     """Return names of the entries of an array: 0, 1, ..., or "0,0", "0,1", ..."""
-    names = [",".join(map(str, i)) for i in np.ndindex(*shape)]
-    return names if len(shape) > 1 else list(range(shape[0]))
+    if len(shape) == 1:
+        return list(range(shape[0]))
+    return [",".join(map(str, i)) for i in np.ndindex(*shape)]
 
 
 def probabilities(

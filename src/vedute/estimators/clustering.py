@@ -220,13 +220,8 @@ def _axes(z: NDArray[Any], rng: Generator) -> Floats:
     return np.asarray(points @ vectors[:, ::-1][:, :AXES])
 
 
-def draw_like(rows: NDArray[Any], n: int, seed: int) -> NDArray[Any]:
-    """Draw n rows (n, D) from the `mixture` of rows (m, D)."""
-    return np.asarray(mixture(rows, seed).sample(n)[0])
-
-
 def mixture(rows: NDArray[Any], seed: int) -> GaussianMixture:
-    """Fit a Gaussian mixture, of a size chosen by BIC, to rows (m, D)."""
+    """Fit a Gaussian mixture, of a size chosen by BIC, to rows (m, D), to draw rows like them."""
     covariance = "full" if len(rows) > 4 * rows.shape[1] else "diag"
     sizes = [k for k in (1, 2, 4, 8, 16) if k == 1 or 10 * k <= len(rows)]
     fits = (GaussianMixture(k, covariance_type=covariance, random_state=seed) for k in sizes)

@@ -48,7 +48,6 @@ from vedute.training.model import load_state
 FORMAT, FACTS, CARD = 1, "model.json", "model-card.md"
 ARRAYS = re.compile(r"(model|array)-[0-9a-f]{64}\.(safetensors|npy)")
 PART = re.compile(r"\.(model|array)[-.\w]*\.\d+\.part")
-METHODS_PACKAGE = "vedute.methods"  # whose methods are named after their files
 ABANDONED = 3600.0  # seconds after which files that no model.json names are removed
 TRIES = 5  # to read a model while another process replaces it
 _TYPES: dict[str, Any] = {
@@ -80,9 +79,9 @@ class Saved(NamedTuple):
 
 def name_of(cls: type) -> str:
     """Return the name of a method in a saved model: mvp, or my_module:Mine outside vedute."""
-    package, _, file = cls.__module__.rpartition(".")
-    ours = package == METHODS_PACKAGE or package.startswith(f"{METHODS_PACKAGE}.")
-    return file if ours else f"{cls.__module__}:{cls.__qualname__}"
+    if cls.__module__.startswith("vedute.methods."):
+        return cls.__module__.rpartition(".")[2]
+    return f"{cls.__module__}:{cls.__qualname__}"
 
 
 def is_name_of(cls: type, name: str) -> bool:

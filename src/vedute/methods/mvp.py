@@ -431,7 +431,7 @@ class MVPModel(regularization.Regularized):
     def prior(self, n: int) -> list[Tensor]:
         """Decode draws of a Gaussian mixture, sized by BIC, of the training samples' (w, z)."""
         rows = self.posteriors.cpu().double().numpy()
-        drawn = clustering.draw_like(rows, n, noise.seed())
+        drawn = clustering.mixture(rows, noise.seed()).sample(n)[0]
         return self.decode_code(torch.from_numpy(drawn).to(self.posteriors))
 
     def decode_code(self, code: Tensor) -> list[Tensor]:

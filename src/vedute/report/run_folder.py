@@ -125,7 +125,7 @@ def _forget(model: Estimator) -> None:
         network: Any = getattr(part, "model_", None)
         if hasattr(network, "posteriors"):  # MVP generates samples like these; draws do as well
             rows = network.posteriors.cpu().double().numpy()
-            drawn = clustering.draw_like(rows, len(rows), model.seed_)
+            drawn = clustering.mixture(rows, model.seed_).sample(len(rows))[0]
             network.posteriors = network.posteriors.new_tensor(drawn)
 
 
