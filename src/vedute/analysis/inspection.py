@@ -152,8 +152,7 @@ def inspect(views: Views, given: Mapping[str, str] | str = kinds.AUTO_WORD) -> I
 
 
 def _seconds(views: Views, words: Sequence[str]) -> float | None:
-    """The duration of a training of MVP, extrapolated from one step on a few rows; None if it is
-    negligible: without images, or on a GPU."""
+    """The duration of training MVP on images on a CPU, extrapolated from one step; else None."""
     images = any(by_convolution(shape, AUTO) for shape in views.shapes)
     if not images or torch.cuda.is_available() or not views.mask.any(0).all():
         return None

@@ -54,8 +54,7 @@ def missingness(data: Views, names: Sequence[Sequence[str]]) -> pd.DataFrame:
 def _compared(
     x: torch.Tensor, seen: torch.Tensor, gone: torch.Tensor, here: torch.Tensor
 ) -> tuple[Floats, Floats]:
-    """The standardised difference of the means of two groups of rows, and the p-value of Welch's
-    test, for each feature of x (n, features); NaN where undefined."""
+    """Standardised difference of means and p-value of Welch's test by feature; NaN: undefined."""
     from scipy.stats import ttest_ind_from_stats
 
     stats = []

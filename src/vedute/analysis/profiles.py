@@ -50,8 +50,7 @@ def profiles(model: Estimator, X: Any) -> pd.DataFrame:
 
 
 def strongest(effects: pd.DataFrame, most: int) -> pd.DataFrame:
-    """The features of `profiles` that differ most, balanced over clusters up to `most`, and sorted
-    by cluster."""
+    """The features of `profiles` that differ most, balanced over clusters and sorted by these."""
     effects = effects[effects.notna().any(axis=1)]
     rank = effects.abs().rank(ascending=False, method="first").fillna(np.inf).to_numpy()
     best, cluster = rank.min(1), rank.argmin(1)

@@ -77,8 +77,7 @@ class Search:
     tried: list[Tried] = field(default_factory=list)
 
     def space(self) -> dict[str, Choice | Range]:
-        """The search space: settings that the user left open; those that share a factor are one
-        dimension."""
+        """The settings that the user left open; those that share a factor are one dimension."""
         return {space.factor or k: space for k, space in self._open().items()}
 
     def defaults(self) -> dict[str, Any]:
@@ -135,8 +134,7 @@ class Search:
         return self.tried[-1]
 
     def measure_all(self, candidates: Sequence[Settings], share: float) -> list[Tried]:
-        """Measure candidates until the deadline, on the workers of a joblib backend if one is set.
-        A candidate whose worker was killed has failed."""
+        """Measure candidates until the deadline; one whose worker was killed has failed."""
         known = [t for t in self.tried if t.share == share and t.settings in candidates]
         new = [c for c in candidates if c not in [t.settings for t in known]]
         alone = replace(self, on_tried=None, tried=[])

@@ -150,8 +150,7 @@ def reaches(views: Sequence[Array], sparse: Sequence[bool]) -> list[Array]:
 
 
 def mostly_one_value(truth: Array) -> bool:
-    """Return whether most entries equal the median of their feature, such as zeros of rare words;
-    truth (m, features), NaN where unknown."""
+    """Return whether most of truth (m, features) are the median of their feature; NaN: unknown."""
     known = (~np.isnan(truth)).sum(0)
     middle = np.maximum(known - 1, 0)[None] // 2  # NaN are sorted last
     median = np.take_along_axis(np.sort(truth, axis=0), middle, 0) if len(truth) else truth

@@ -152,8 +152,7 @@ def plain(name: Any) -> str:
 
 
 def summary(model: Any) -> str:
-    """Return the views with kinds and R2, clusters and a refit, as HTML for notebooks; empty before
-    fit."""
+    """Return views, R2, clusters and a refit as HTML for notebooks; empty before fit."""
     results, rows, lines = model.results(), [], []
     if "embedding_" not in results:
         return ""

@@ -115,8 +115,7 @@ def frames(views: Sequence[FittedView], p: Probabilities, index: Any) -> dict[st
 
 
 def drawn(values: Floats, p: Sequence[tuple[Column, Floats]]) -> Floats:
-    """Return values (n, *shape) of a view with categories drawn in each row and column of
-    categories, with probabilities p (n, K)."""
+    """Return values (n, *shape) with categories drawn with probabilities p, (n, K) per column."""
     flat = values.reshape(len(values), -1).copy()
     for column, chances in p:
         if len(column.categories) == 1:

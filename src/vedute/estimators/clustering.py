@@ -212,8 +212,7 @@ def _pairs(n: Any) -> Any:
 
 
 def _axes(z: NDArray[Any], rng: Generator) -> Floats:
-    """Rotate a subset of z (n, D) to its first principal axes, which keeps the distances that
-    k-means uses."""
+    """Rotate a subset of z (n, D) to its principal axes, which keeps distances."""
     points = z[rng.permutation(len(z))[:ROWS]].astype(np.float64)
     points -= points.mean(0)
     vectors = np.linalg.eigh(points.T @ points)[1]

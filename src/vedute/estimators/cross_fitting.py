@@ -145,8 +145,7 @@ def _by_feature(view: FittedView, truth: Array, mean: Array) -> tuple[Array, Arr
 
 
 def _explained(truth: Array, mean: Array) -> float:
-    """Return the share of the variance of features, averaged over those that vary; (h, *shape) in
-    the user's units, NaN where the truth is unknown."""
+    """Return the mean share of the variance of features; (h, *shape), NaN where unknown."""
     truth, mean = truth.reshape(len(truth), -1), mean.reshape(len(mean), -1)
     known = (~np.isnan(truth)).sum(0)
     center = np.nansum(truth, 0) / np.maximum(known, 1)
@@ -166,8 +165,7 @@ def _scaled(view: FittedView, values: Array) -> Array:
 
 
 def _decoded_once(imputer: Imputer, held: HoldOut) -> tuple[Imputer, HoldOut]:
-    """Return an imputer that decodes the rows of `held` once for all folds, and `held` with
-    numbered rows."""
+    """Return an imputer that decodes `held` once for all folds, and `held` with numbered rows."""
     rows, common = held.inputs, noise.seeded(0, common=True)
     drawn = replace(imputer, decode=common(imputer.decode))
     with noise.seeded(0):

@@ -39,8 +39,7 @@ def left_out(data: Views, hidden: Tensor) -> Tensor:
 def predicted_again(
     imputer: Imputer, data: Views, hidden: Tensor, size: int | None = None
 ) -> Iterator[tuple[HoldOut, list[Array]]]:
-    """Hide views (L,) of the samples that have others, and predict them: yields batches of these
-    samples, each with predictions of all views, L arrays (1, m, *shape_v)."""
+    """Hide views (L,) of samples that have others; yield batches with predictions of all views."""
     rows = left_out(data, hidden)
     for batch in data[rows].bare().batches(size or imputer.rows()) if rows.any() else ():
         held = HoldOut.of(batch, batch.mask & hidden, [view.scaler for view in imputer.views])
@@ -48,8 +47,7 @@ def predicted_again(
 
 
 def left_out_errors(imputer: Imputer, data: Views) -> tuple[float, float]:
-    """Leave out every observed view of rows with two or more in turn; return the summed error, and
-    that of mean imputation."""
+    """Leave out every observed view in turn; return the summed error, and that of the mean."""
     error = base = 0.0
     for v, hidden in enumerate(torch.eye(data.shape[1]).bool()):
         for held, values in predicted_again(imputer, data, hidden):

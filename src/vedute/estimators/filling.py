@@ -1,5 +1,4 @@
-"""Imputed values in copies of the user's objects, filled per batch, since all values in double
-precision would be larger than the data."""
+"""Imputed values in copies of the user's objects, filled per batch to save memory."""
 
 from __future__ import annotations
 

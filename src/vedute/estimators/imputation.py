@@ -128,8 +128,7 @@ class Imputer:
         return {"row": row, "view": which, "error": error, "mean_error": base}, r2
 
     def calibrated(self, held: HoldOut | HiddenEntries, shrink: bool) -> list[FittedView]:
-        """Return the views with shrinkage, spread, noise and reach calibrated on hidden views, or
-        those of holes calibrated on hidden entries."""
+        """Return the views calibrated on hidden views, or their holes on hidden entries."""
         views, n, field, evidence = list(self.views), len(self.views), "at_holes", []
         hidden = range(n) if isinstance(held, HoldOut) else held.views
         subset = [v for v in hidden if not views[v].likelihood.text]
@@ -156,8 +155,7 @@ class Imputer:
         return views
 
     def _reaches(self, held: HoldOut | HiddenEntries, subset: Sequence[int]) -> dict[int, Array]:
-        """Return the reach of intervals by view, measured on `held`; without views of
-        probabilities and words."""
+        """Return the reach of intervals by view of numbers, measured on `held`."""
         numeric, far = [v for v in subset if self.views[v].likelihood.scaled], defaultdict(list)
         for rows_of_batch in slices(len(held.inputs), self.rows(DRAWS)):  # samples may be wide
             part = held.part(rows_of_batch)
