@@ -32,8 +32,7 @@ LABELED = ("acc", "nmi", "ari")
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """`views` with the instances `hidden` (n, L) masked; truth: L arrays (n, *shape_v) that include
-    them, NaN where unknown."""
+    """`views` without instances `hidden` (n, L); truth: L arrays (n, *shape_v), NaN: unknown."""
 
     views: Views
     hidden: NDArray[np.bool_]
@@ -79,8 +78,7 @@ class MethodScores:
 
 
 def compare(trial: Trial, models: Mapping[str, Estimator], y: Array | None) -> list[MethodScores]:
-    """Fit every model on the same views, on the workers of a joblib backend if one is set; an
-    error ends one method, not the comparison."""
+    """Fit every model on the same views, on joblib's workers if set; an error ends one method."""
     rows = []
     with progress.shown(), progress.task("comparing", len(models), "method"):
         outcomes = backends.outcomes(scores_of, (trial, y), list(models.items()))

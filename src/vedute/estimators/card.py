@@ -27,8 +27,7 @@ MARKS = str.maketrans({c: f"&#{ord(c)};" for c in "\\`*[]#|~"})  # of markdown
 
 
 def facts(data: Views) -> dict[str, Any]:
-    """Return the facts about the data that a fitted model keeps for its card: the number of
-    samples, of samples with each set of views, and the share of missing entries in each view."""
+    """Return numbers of samples, by set of views, and shares of missing entries for the card."""
     patterns, counts = np.unique(data.mask.numpy(), axis=0, return_counts=True)
     order = np.argsort(-counts, kind="stable")[:NAMED]
     names = [tuple(compress(data.names, patterns[k])) for k in order]
@@ -65,8 +64,7 @@ WAS_SEEN = (
 
 
 def text(model: Any, params: Mapping[str, Any], arrays: str) -> str:
-    """Return the card of a model that was fitted with these settings, as markdown; `arrays` is the
-    file of its arrays."""
+    """Return the card as markdown, given the settings of the fit and the file of its arrays."""
     infers, clusters = model.generative, hasattr(model, "labels_")
     rows = [[f"`{name}`", plain(value)] for name, value in _changed(model, params)]
     differing = f"These differ from the defaults:\n\n{table(('setting', 'value'), rows)}"

@@ -42,8 +42,7 @@ Probabilities = Mapping[int, Sequence[tuple[Column, Floats]]]  # (n, K), by view
 
 
 def columns(view: FittedView) -> list[Column]:
-    """Return the columns of a view that hold categories: those of a frame, columns of zeros and
-    ones, or those of a view that is one-hot over its last axis."""
+    """Return columns of categories, of zeros and ones, or of a view one-hot over its last axis."""
     spec, shares, start, results = view.spec, view.likelihood.shares, 0, list[Column]()
     names = _positions(spec.shape) if spec.columns is None else spec.columns
     levels = spec.levels if spec.columns is not None and spec.levels else [None] * len(names)
@@ -89,8 +88,7 @@ def probabilities(
 def of_view(
     view: FittedView, mean: Floats, x: Floats | None = None, seen: NDArray[np.bool_] | None = None
 ) -> Sequence[tuple[Column, Floats]]:
-    """Return the probabilities of categories, (n, K) per column, given expected values and observed
-    ones, all (n, *shape); without `seen` nothing is observed."""
+    """Return probabilities (n, K) by column, given expected and observed values (n, *shape)."""
     value = np.asarray(view.possible(mean)).reshape(len(mean), -1)
     x = value if x is None else np.asarray(x).reshape(value.shape)
     seen = np.zeros(value.shape, bool) if seen is None else np.asarray(seen).reshape(value.shape)

@@ -86,8 +86,7 @@ def r2_in_units(r2: dict[str, float], results: dict[str, Array]) -> dict[str, fl
 
 
 def sample_positions(n: int, most: int) -> NDArray[np.intp]:
-    """Sample at most `most` of n positions without replacement, ascending, with a fixed seed; a
-    smaller sample is a subset of a larger one."""
+    """Sample at most `most` of n positions, ascending; smaller samples are parts of larger ones."""
     return np.sort(np.random.default_rng(0).permutation(n)[:most])
 
 

@@ -78,8 +78,7 @@ def filled(imputer: Imputer, entry: Entry, interval: float | None, scale: str) -
 
 
 def chosen(views: Sequence[FittedView], values: Sequence[Array]) -> list[Array]:
-    """Clip values to the possible range, in place; probabilities become a choice if whole numbers
-    or booleans were fitted."""
+    """Clip values to the possible range, in place; whole numbers of one-hot views are chosen."""
     pairs = zip(views, values, strict=True)
     return [view.chosen(view.possible(a, out=a)) for view, a in pairs]
 

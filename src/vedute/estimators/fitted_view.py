@@ -181,8 +181,7 @@ class FittedView:
 
 
 def scaled(views: Sequence[FittedView], raw: Views) -> Views:
-    """Convert data to scaled units; values that no fitted view can have are rejected. Rows in a
-    file are checked when they are read."""
+    """Convert data to scaled units; reject values that no fitted view can have, when read."""
     scalers, x = [], list(raw.parts)
     for v, view in enumerate(views):
         x[v] = then(x[v], partial(_accepted, view, raw.seen_part(v)))
@@ -221,8 +220,7 @@ def _in_range(view: FittedView, ids: Array, x: Tensor, rows: Any) -> Tensor:
 
 
 def _kind(raw: Views, v: int, likelihood: Likelihood | None, scaled: str, kind: str) -> Recognised:
-    """Return the kind of a view: that of the user, else that of its likelihood, else recognised
-    from its values, or numbers if the user sets their scaling."""
+    """Return the kind set by the user, that of the likelihood, or one recognised from values."""
     if kind != AUTO_WORD:
         return Recognised(KINDS[kind])
     if likelihood is not None and not likelihood.scaled:

@@ -75,8 +75,7 @@ class Imputer:
         return [view.shrunk(d, holes) for view, d, holes in parts]
 
     def values(self, data: Views, spread: bool = False) -> tuple[list[Array], list[Array]]:
-        """Return expected values and, if `spread`, standard deviations: L arrays (n, *shape_v) in
-        the user's units."""
+        """Return expected values in the user's units, L arrays, and stds if `spread`."""
         draw = self.draws_for(spread)
         results = [(Stack(len(data)), Stack(len(data))) for _ in self.views]
         for batch in data.batches(self.rows(draw)):
