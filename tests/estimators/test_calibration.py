@@ -7,6 +7,7 @@ import pytest
 from scipy.stats import laplace, norm, t
 
 import vedute
+from vedute.data.scaling import Scaler
 from vedute.estimators.calibration import (
     LEVELS,
     NORMAL_REACH,
@@ -28,7 +29,8 @@ def told_of(truth, decoded, wander=0.0, std=1.0, mean=0.0, there=None, seen=1):
     m, d = decoded.shape
     there = np.ones((m, d), bool) if there is None else there
     seen = np.broadcast_to(seen, m)
-    return Evidence(truth, decoded, draws.var(0), there, np.full(d, mean), std * np.ones(d), seen)
+    scaler = Scaler(np.zeros(d), np.ones(d), np.full(d, mean), std * np.ones(d))
+    return Evidence(truth, decoded, draws.var(0), there, scaler, seen)
 
 
 def normal(m=400, d=5, seed=0):

@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
+from vedute.data.scaling import Scaler
+
 Array = NDArray[Any]
 PSEUDO = 20.0  # weight of the average over views or features, in hidden instances
 LEVELS = np.append(np.arange(0.05, 0.96, 0.05), 0.99)  # of intervals
@@ -48,24 +50,17 @@ class Evidence:
     """m hidden instances of a view: their truth, decoded values and variance of draws of these,
     (m, *shape) each, in standard deviations from the mean; zero outside the mask (m, *shape).
 
-    mean, std (*shape,) are those of features; seen (m,) the numbers of other, observed views;
-    cross and power, per feature, those of a regression of the truth on decoded values.
+    seen (m,): the numbers of other, observed views; cross and power, per feature: of a regression
+    of the truth on decoded values.
     """
 
     def __init__(
-        self,
-        truth: Array,
-        decoded: Array,
-        variance: Array,
-        mask: Array,
-        mean: Array,
-        std: Array,
-        seen: Array,
+        self, truth: Array, decoded: Array, var: Array, mask: Array, scaler: Scaler, seen: Array
     ) -> None:
-        self.mask, self.std, self.seen = mask & (std > 0), std, seen
-        unit = np.where(std > 0, std, 1.0)
+        mean, self.std, self.seen = scaler.mean, scaler.std, seen
+        self.mask, unit = mask & (self.std > 0), np.where(self.std > 0, self.std, 1.0)
         self.truth, self.decoded = (truth - mean) / unit, (decoded - mean) / unit
-        self.variance = variance / unit**2
+        self.variance = var / unit**2
         for part in (self.truth, self.decoded, self.variance):
             part[~self.mask] = 0.0
         self.width = max(mask[:1].size, 1)

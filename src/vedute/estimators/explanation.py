@@ -65,15 +65,9 @@ def explanation(imputer: Imputer, data: Views) -> pd.DataFrame:
     share = np.divide(change, total, out=np.full_like(change, np.nan), where=total > ROUNDED_CHANGE)
     at = sample, missing, left_out = np.nonzero(~np.isnan(change))
     names = np.array(data.names, dtype=object)
-    return pd.DataFrame(
-        {
-            "sample": ids[lacking.numpy()][sample],
-            "missing": names[missing],
-            "left_out": names[left_out],
-            "change": change[at],
-            "share": share[at],
-        }
-    )
+    which = {"sample": ids[lacking.numpy()][sample], "missing": names[missing]}
+    which["left_out"] = names[left_out]
+    return pd.DataFrame(which | {"change": change[at], "share": share[at]})
 
 
 def changes(imputer: Imputer, data: Views) -> Floats:

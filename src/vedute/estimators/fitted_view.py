@@ -145,12 +145,7 @@ class FittedView:
         return scaled if self.likelihood.shares else self.scaler.restore(scaled, size)
 
     def moments(
-        self,
-        mean: Array,
-        draws: Array,
-        n_seen: NDArray[np.int64],
-        size: Array | float = 1.0,
-        holes: Tensor | None = None,
+        self, mean: Array, draws: Array, n_seen: Array, size: Array | float, holes: Tensor | None
     ) -> tuple[Array, Array]:
         """Return means and standard deviations (n, *shape) in the user's units of values with this
         mean (n, *shape) and draws of it (k, n, *shape), for n_seen (n,) observed views."""

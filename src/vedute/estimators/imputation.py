@@ -142,8 +142,7 @@ class Imputer:
         for v in subset:
             rows, truth, scaler = held.rows_of(v), held.truth_of(v), views[v].scaler
             values = truth.x[0].numpy(), decoded[v][0][rows], variances[v][rows]
-            about = truth.seen(0).numpy(), scaler.mean, scaler.std, n_seen[rows]
-            evidence.append(Evidence(*values, *about))
+            evidence.append(Evidence(*values, truth.seen(0).numpy(), scaler, n_seen[rows]))
         del decoded, variances  # which may be large
         calibrations = calibrate(evidence, shrink, n)
         measured: dict[int, Any] = dict(zip(subset, calibrations, strict=True))
