@@ -25,7 +25,6 @@ from vedute.estimators.imputation import Imputer
 from vedute.nn import noise
 
 Array = NDArray[Any]
-Floats = NDArray[np.float64]
 ROUNDED_CHANGE = 1e-6  # changes below are rounding errors
 MAX_INSTANCES, NUMBERS = 400, 2**21  # hidden instances; numbers of their samples
 TABLE_NUMBERS = 2**27  # numbers of the tables that a model makes of all their cases
@@ -57,25 +56,15 @@ def left_out_errors(imputer: Imputer, data: Views) -> tuple[float, float]:
 
 
 def explanation(imputer: Imputer, data: Views) -> pd.DataFrame:
-    """Return `change` and `share` per sample, missing and observed view, as `Estimator.explain`."""
-    ids = np.arange(len(data)) if data.ids is None else data.ids
-    lacking = ~data.mask.all(1)
-    change = changes(imputer, data[lacking].bare())
-    total = np.nansum(change, axis=2, keepdims=True)
-    share = np.divide(change, total, out=np.full_like(change, np.nan), where=total > ROUNDED_CHANGE)
-    at = sample, missing, left_out = np.nonzero(~np.isnan(change))
-    names = np.array(data.names, dtype=object)
-    which = {"sample": ids[lacking.numpy()][sample], "missing": names[missing]}
-    which["left_out"] = names[left_out]
-    return pd.DataFrame(which | {"change": change[at], "share": share[at]})
+    """Return `change` and `share` per sample, missing and observed view, as `Estimator.explain`.
 
-
-def changes(imputer: Imputer, data: Views) -> Floats:
-    """Return the changes of missing view v without the observed view u, (n, v, u): root mean
-    square over features that vary, in the unit of errors, or the share of words; NaN where v is
-    observed or u is not. Without their only view, samples are at the mean."""
+    Changes are root mean squares over features that vary, in the unit of errors, or shares of
+    words. Without their only view, samples are at the mean.
+    """
+    lacking, ids = ~data.mask.all(1), np.arange(len(data)) if data.ids is None else data.ids
+    ids, data = ids[lacking.numpy()], data[lacking].bare()
     (n, L), mask = data.shape, data.mask.numpy()
-    change = np.full((n, L, L), np.nan)
+    change = np.full((n, L, L), np.nan)  # of missing view v without the observed view u, (n, v, u)
     values = imputer.expected(data) if n else []
     for u, hidden in enumerate(torch.eye(L).bool() if n else ()):
         again = left_out(data, hidden).numpy()
@@ -90,7 +79,12 @@ def changes(imputer: Imputer, data: Views) -> Floats:
             squares = (off.astype(np.float64) ** 2).sum(tuple(range(1, off.ndim)))
             change[rows, v, u] = np.sqrt(squares / max(1, int((unit > 0).sum())))
         progress.advance(1, "view")
-    return change
+    total = np.nansum(change, axis=2, keepdims=True)
+    share = np.divide(change, total, out=np.full_like(change, np.nan), where=total > ROUNDED_CHANGE)
+    at = sample, missing, removed = np.nonzero(~np.isnan(change))
+    names = np.array(data.names, dtype=object)
+    which = {"sample": ids[sample], "missing": names[missing], "left_out": names[removed]}
+    return pd.DataFrame(which | {"change": change[at], "share": share[at]})
 
 
 def contributions(imputer: Imputer, held: HoldOut) -> dict[str, Array]:
