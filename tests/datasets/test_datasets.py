@@ -23,7 +23,6 @@ from vedute.datasets import (
     _files,
     cub,
     handwritten,
-    polymnist,
     reuters,
     reuters1200,
     scene15,
@@ -230,22 +229,6 @@ def test_a_file_that_was_there_stays_beside_a_wrong_download(
     with pytest.raises(ValueError, match=r"the download from \S+/combined_scale.t.bz2 is damaged"):
         sensit.load()
     assert [p.name for p in folder.iterdir()] == ["combined_scale.bz2"]
-
-
-def test_the_download_of_mnist_has_a_checksum(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = io.BytesIO()
-    digits = {"x_test": np.zeros((3, 28, 28), np.uint8), "y_test": np.zeros(3, np.uint8)}
-    np.savez(file, **digits)
-    data = file.getvalue()
-    monkeypatch.setattr(_files, "urlopen", lambda address, timeout: io.BytesIO(data))
-    with pytest.raises(ValueError, match=r"not kept: checksum mismatch in mnist.npz"):
-        polymnist.digits("test")
-    assert not list(folder.iterdir())
-    monkeypatch.setattr(polymnist, "SHA256", hashlib.sha256(data).hexdigest())
-    assert len(polymnist.digits("test")[0]) == 3
-    assert [p.name for p in folder.iterdir()] == ["mnist.npz"]
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write")

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from vedute.cli import app
 from vedute.data.missing import drop_views
 from vedute.data.views import Views
-from vedute.datasets import polymnist, synthetic
+from vedute.datasets import synthetic
 from vedute.methods import presets
 from vedute.methods.fills.knn_fill import KNNFill
 from vedute.methods.fills.mean_fill import MeanFill
@@ -26,7 +26,7 @@ from vedute.methods.mvp import MVP
 from vedute.metrics.ssim import ssim
 from vedute_bench import studies
 from vedute_bench.commands import _bench, bench_tables
-from vedute_bench.datasets import shapes
+from vedute_bench.datasets import polymnist, shapes
 from vedute_bench.generation import cross_view
 from vedute_bench.generation.classifiers import Judge, Recipe, judges
 from vedute_bench.generation.cross_view import (

@@ -10,8 +10,8 @@ if the posterior has collapsed.
 from __future__ import annotations
 
 from vedute import drop_views
-from vedute.datasets import polymnist
 from vedute.methods.deep.mvae import MVAE
+from vedute_bench.datasets import polymnist
 
 CASES = (("always", 0), ("always", 400), ("several", 0))
 

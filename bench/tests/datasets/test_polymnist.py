@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
+from pathlib import Path
 from urllib.error import URLError
 
 import numpy as np
@@ -10,7 +13,8 @@ import torch
 
 from vedute import datasets
 from vedute.data.missing import make_mask, rates
-from vedute.datasets import _files, polymnist
+from vedute.datasets import _files
+from vedute_bench.datasets import polymnist
 
 rng = np.random.default_rng(0)
 COUNT = {"train": 60, "test": 20}
@@ -179,3 +183,20 @@ def test_mnist_is_whole_or_refused(folder):
     x, y = polymnist.digits("test")
     assert (x == DIGITS["test"]).all()
     assert (y == LABELS["test"]).all()
+
+
+def test_the_download_of_mnist_has_a_checksum(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VEDUTE_DATA", str(tmp_path))
+    file = io.BytesIO()
+    digits = {"x_test": np.zeros((3, 28, 28), np.uint8), "y_test": np.zeros(3, np.uint8)}
+    np.savez(file, **digits)
+    data = file.getvalue()
+    monkeypatch.setattr(_files, "urlopen", lambda address, timeout: io.BytesIO(data))
+    with pytest.raises(ValueError, match=r"not kept: checksum mismatch in mnist.npz"):
+        polymnist.digits("test")
+    assert not list(tmp_path.iterdir())
+    monkeypatch.setattr(polymnist, "SHA256", hashlib.sha256(data).hexdigest())
+    assert len(polymnist.digits("test")[0]) == 3
+    assert [p.name for p in tmp_path.iterdir()] == ["mnist.npz"]
