@@ -35,8 +35,6 @@ class Estimator(Method):
 
     X is anything `Views.of` takes: a list or dict of arrays or DataFrames, one table (cut into
     views by `columns`), or a Views. Every verb takes any pattern of missing views, row by row.
-
-    Settings are fields, declared once; learned attributes end in an underscore.
     """
 
     verbs: ClassVar[tuple[str, ...]] = (

@@ -28,22 +28,14 @@ T = TypeVar("T")
 
 @dataclass
 class FitContext:
-    """The state of one fit, which no model keeps.
+    """The state of one fit, which no model keeps."""
 
-    seed         the seed of all random numbers
-    groups       (n,) codes of samples that belong together; None: samples are independent
-    number       1 for the first training, 2 for the refit with all views
-    checkpoint   the folder of checkpoints; None: no checkpoints
-    callbacks    functions that are called with every record of the history
-    interrupted  whether the user interrupted training; set during training
-    """
-
-    seed: int
-    groups: Tensor | None = None
-    number: int = 1
-    checkpoint: Path | None = None
-    callbacks: Sequence[Callable[[Record], object]] = ()
-    interrupted: bool = False
+    seed: int  # of all random numbers
+    groups: Tensor | None = None  # (n,) codes of samples that belong together
+    number: int = 1  # 1 for the first training, 2 for the refit with all views
+    checkpoint: Path | None = None  # the folder of checkpoints, if any
+    callbacks: Sequence[Callable[[Record], object]] = ()  # called with every record of the history
+    interrupted: bool = False  # by the user, set during training
 
     @classmethod
     def of(cls, model: Any, seed: int, groups: Tensor | None = None) -> Self:

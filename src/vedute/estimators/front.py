@@ -85,8 +85,7 @@ def _decomposed(x: Compressed, k: int, seed: int) -> tuple[Array, Array]:
 
 
 def _orthonormal(x: Array) -> Array:
-    basis: Array = qr(x, mode="economic", check_finite=False)[0]
-    return basis
+    return np.asarray(qr(x, mode="economic", check_finite=False)[0])
 
 
 Front = Sequence[Components | None]  # one per view; None: the view itself

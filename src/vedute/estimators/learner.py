@@ -169,12 +169,10 @@ class Learner:
         if few:
             rows = "rows" if context.groups is None else "small groups"
             model.log(f"too few {rows} with two views: none is hidden to stop training early")
-        held = (
-            None
-            if hidden is None
-            else holdout.HoldOut.of(data, hidden, model.scalers, context.groups)
-        )
-        visible = data if hidden is None else data.hide(hidden)
+        held, visible = None, data
+        if hidden is not None:
+            held = holdout.HoldOut.of(data, hidden, model.scalers, context.groups)
+            visible = data.hide(hidden)
         inputs = self.without_entries(visible) if model.hides() else visible
         entries = None
         if inputs is not visible:

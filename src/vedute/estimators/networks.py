@@ -57,8 +57,8 @@ class NetworkEstimator(Estimator):
 
     @abstractmethod
     def build(self, shapes: Shapes, likelihoods: Likelihoods, names: Names, length: int) -> Model:
-        """Build the untrained model for views of these shapes, likelihoods and names. length: of
-        training, in steps, or in epochs if these are set. Needs no fitted state."""
+        """Build the untrained model for views of these shapes, likelihoods and names, without a
+        fitted state. length: of training, in steps, or in epochs if these are set."""
 
     def having(self, settings: Mapping[str, Any]) -> Self:
         """Return an unfitted copy with some settings replaced."""

@@ -35,10 +35,7 @@ SMALL_STEP = 1e9  # weights times batch size, below which one thread is as fast 
 
 
 class Training:
-    """One training run of a method: the first, or the refit with the views that were hidden.
-
-    model: a `NeuralEstimator`
-    """
+    """One training run of a `NeuralEstimator`: the first, or the refit with the hidden views."""
 
     def __init__(self, model: Any, context: FitContext) -> None:
         self.model, self.context = model, context
@@ -167,8 +164,7 @@ class Training:
 @contextmanager
 def thread_settings(model: Model, data: Views, batch_size: int) -> Iterator[None]:
     """Set TF32 on a GPU, and one thread if steps are so small that synchronisation would dominate.
-    On ARM, disable oneDNN: its products of small matrices take up to seven times as long as those
-    of OpenBLAS."""
+    On ARM, disable oneDNN, whose products of small matrices take up to seven times as long."""
     exact, threads = torch.get_float32_matmul_precision(), torch.get_num_threads()
     images = max(map(len, data.shapes)) > 1
     work = sum(p.numel() for p in model.parameters()) * min(batch_size or len(data), len(data))

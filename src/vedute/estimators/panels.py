@@ -38,14 +38,14 @@ def fitted(
     raw: Views, likelihood: ByView = AUTO_WORD, kind: ByView = AUTO_WORD, scaling: str = AUTO_WORD
 ) -> list[FittedView]:
     """Fit all views; what is `auto` follows from their values."""
-    own_kinds = kinds.per_view("kinds", kind, raw.names, tuple(kinds.KINDS))
-    words = likelihoods.named(likelihood, raw.names), own_kinds
-    settings = enumerate(zip(*words, strict=True))
+    words = kinds.per_view("kinds", kind, raw.names, tuple(kinds.KINDS))
+    settings = enumerate(zip(likelihoods.named(likelihood, raw.names), words, strict=True))
     views = [FittedView.of(raw, v, name, scaling, word) for v, (name, word) in settings]
-    return [
-        decided(raw, v, views) if view.kind == "log_counts" and word == AUTO_WORD else view
-        for v, (view, word) in enumerate(zip(views, words[1], strict=True))
-    ]
+    results = [*views]
+    for v, view in enumerate(views):
+        if view.kind == "log_counts" and words[v] == AUTO_WORD:
+            results[v] = decided(raw, v, views)
+    return results
 
 
 def decided(raw: Views, v: int, views: Sequence[FittedView]) -> FittedView:

@@ -33,16 +33,15 @@ log = logging.getLogger("vedute")
 
 @dataclass
 class Task:
-    """A task that takes time; total: None if it is not counted; note: its state; error: the last
-    measured error of hidden views; left: remaining seconds, if known."""
+    """A task that takes time."""
 
     name: str
-    total: float | None = None
+    total: float | None = None  # None: it is not counted
     unit: str = ""
     done: float = 0.0
-    note: str = ""
-    error: float | None = None
-    left: float | None = None
+    note: str = ""  # its state
+    error: float | None = None  # the last measured one of hidden views
+    left: float | None = None  # remaining seconds, if known
     since: float = field(default_factory=monotonic)
 
     def status(self) -> str:

@@ -106,11 +106,7 @@ def rounded(x: float) -> float:
 
 @dataclass(frozen=True)
 class Setting:
-    """The declaration of a setting beside name, type and default.
-
-    tune     the search space of `vedute tune`
-    length   whether it is a length of training, which short trials reduce
-    """
+    """The declaration of a setting beside name, type and default."""
 
     meaning: str = ""
     at_least: float | None = None
@@ -118,8 +114,8 @@ class Setting:
     at_most: float | None = None
     below: float | None = None
     choices: tuple[Any, ...] = ()
-    tune: Choice | Range | None = None
-    length: bool = False
+    tune: Choice | Range | None = None  # the search space of `vedute tune`
+    length: bool = False  # is it a length of training, which short trials reduce?
 
     def admits(self, value: Any) -> bool:
         """Return whether a value of the right type is in the range, or among the choices."""
@@ -184,8 +180,7 @@ def declared(cls: Any) -> dict[str, Setting]:
 def check(made: Any) -> None:
     """Raise for the first setting of an estimator with a wrong type or out of range."""
     for name in declared(made):
-        problem = problem_with(type(made), name, getattr(made, name))
-        if problem:
+        if problem := problem_with(type(made), name, getattr(made, name)):
             raise ValueError(problem)
 
 

@@ -58,15 +58,12 @@ def add_up(t: Tensor) -> Tensor:
 def add_gradients(parameters: Iterable[nn.Parameter]) -> None:
     """Sum all gradients over the ranks in one operation. Within a stage the same parameters have
     gradients on every rank."""
-    if not together():
-        return
-    gradients = [p.grad for p in parameters if p.grad is not None]
-    if not gradients:
-        return
-    flat = add_up(torch.cat([g.flatten() for g in gradients]))
-    parts = flat.split([g.numel() for g in gradients])  # type: ignore[no-untyped-call]
-    for g, part in zip(gradients, parts, strict=True):
-        g.copy_(part.view(g.shape))
+    gradients = [p.grad for p in parameters if p.grad is not None] if together() else []
+    if gradients:
+        flat = add_up(torch.cat([g.flatten() for g in gradients]))
+        parts = flat.split([g.numel() for g in gradients])  # type: ignore[no-untyped-call]
+        for g, part in zip(gradients, parts, strict=True):
+            g.copy_(part.view(g.shape))
 
 
 def by_first(work: Callable[[], T]) -> T:

@@ -63,23 +63,16 @@ class Progress:
 
 @dataclass(eq=False)
 class Loop:
-    """The training of `model` in place on `data`.
-
-    held         views hidden from `data`, for early stopping
-    likelihoods  one per view
-    on_epoch     called with every record of the history
-    on_step      called after every step
-    reason       why training ended
-    """
+    """The training of `model` in place on `data`."""
 
     model: Model
     data: Views
     settings: Settings
-    held: HoldOut | None = None
-    likelihoods: Likelihoods = ()
-    on_epoch: Callable[[Record], None] | None = None
-    on_step: Callable[[], None] | None = None
-    reason: str = field(init=False, default="")
+    held: HoldOut | None = None  # views hidden from `data`, for early stopping
+    likelihoods: Likelihoods = ()  # one per view
+    on_epoch: Callable[[Record], None] | None = None  # called with every record of the history
+    on_step: Callable[[], None] | None = None  # called after every step
+    reason: str = field(init=False, default="")  # why training ended
 
     def __post_init__(self) -> None:
         held, settings = self.held, self.settings

@@ -20,34 +20,23 @@ Terms = dict[str, Tensor]
 @dataclass(frozen=True, eq=False)
 class Stage:
     """A phase of training with one loss of fixed structure. Fields depend on data and settings
-    only, never on weights. Yielding the same Stage again continues with its optimizer.
-
-    steps, epochs   its length; neither: that of the estimator
-    lr              None: unchanged; set on the running optimizer
-    fresh           start a new optimizer
-    rates           (prefix of parameter names, lr): exceptions from lr
-    decay           lr is multiplied by this after every epoch
-    rows            (n,) bool or long, the samples; None: all
-    batch_size      None: the estimator's; 0: all rows in order, one batch
-    watch           early stopping checks the hidden views in this stage
-    measure         a criterion, instead of the mean squared error, that decides whether the weights
-                    of the stage or the previous ones are kept (lower is better); it takes the
-                    hidden views and the predictions of all views; skipped if no views are hidden
-    capture         the step may be recorded once and replayed on a GPU
-    """
+    only, never on weights. Yielding the same Stage again continues with its optimizer."""
 
     loss: Callable[[Views], Terms]
-    steps: int | None = None
-    epochs: int | None = None
-    lr: float | None = None
-    fresh: bool = False
-    rates: tuple[tuple[str, float], ...] = ()
-    decay: float = 1.0
-    rows: Tensor | None = None
-    batch_size: int | None = None
-    watch: bool = False
+    steps: int | None = None  # its length in steps
+    epochs: int | None = None  # or in epochs; neither: that of the estimator
+    lr: float | None = None  # None: unchanged; set on the running optimizer
+    fresh: bool = False  # start a new optimizer
+    rates: tuple[tuple[str, float], ...] = ()  # (prefix of parameter names, lr): exceptions from lr
+    decay: float = 1.0  # lr is multiplied by this after every epoch
+    rows: Tensor | None = None  # (n,) bool or long, the samples; None: all
+    batch_size: int | None = None  # None: the estimator's; 0: all rows in order, one batch
+    watch: bool = False  # early stopping checks the hidden views in this stage
+    # A criterion, instead of the mean squared error, that decides whether the weights of the stage
+    # or the previous ones are kept (lower is better); it takes the hidden views and the predictions
+    # of all views. The stage is skipped if no views are hidden.
     measure: Callable[[HoldOut, Sequence[Tensor]], float] | None = None
-    capture: bool = True
+    capture: bool = True  # the step may be recorded once and replayed on a GPU
 
 
 class Model(nn.Module, ABC):
