@@ -20,17 +20,8 @@ import numpy as np
 import pandas as pd
 
 from vedute.data import limits, omics
-from vedute.io.contents import (
-    Array,
-    Data,
-    Ends,
-    Filled,
-    Reading,
-    errors_as,
-    labels,
-    name_of,
-    no_label,
-)
+from vedute.io import contents
+from vedute.io.contents import Array, Data, Ends, Filled, Reading, errors_as
 from vedute.io.table import chosen
 
 OPTIONS: tuple[str, ...] = ("views", "label")
@@ -51,7 +42,8 @@ def read(path: Path, how: Reading) -> Data:
             parts = {k: table[c] for k, c in cut.items()}
         views = omics.views(whole, str(path), parts)
         ids, y = whole.obs_names.astype(str).to_numpy(np.str_), _labels(path, whole, how)
-        return Data(views, None, ids, y, tuple(views), path, how, name_of([whole.obs_names]))
+        id_name = contents.name_of([whole.obs_names])
+        return Data(views, None, ids, y, tuple(views), path, how, id_name)
 
 
 def write(out: Path, data: Data, views: Filled, ends: Ends) -> None:
@@ -135,10 +127,10 @@ def _labels(path: Path, whole: Any, how: Reading) -> Array | None:
     labelled = [t[how.label] for t in tables if how.label in t.columns]
     columns = [column.reindex(whole.obs_names).astype(object) for column in labelled]
     if columns:
-        return labels(reduce(lambda y, more: y.where(y.notna(), more), columns))
+        return contents.labels(reduce(lambda y, more: y.where(y.notna(), more), columns))
     if how.lenient:
         return None
-    raise no_label(how.label, path, {c: 0 for t in tables for c in t.columns})
+    raise contents.no_label(how.label, path, {c: 0 for t in tables for c in t.columns})
 
 
 def _widened(whole: Any, layers: Mapping[str, Filled]) -> Any:
