@@ -1,10 +1,7 @@
 """One table as text: .csv or .tsv, sample ids in the first column.
 
-Separators and byte-order marks are detected, blanks and empty lines ignored; the words in MISSING
-mark missing values. `write` writes the file that was read, with missing values filled.
-
-Ids that a spreadsheet would run as formulas may follow an apostrophe, which makes them text: '=x is
-the id =x. Both forms are read as the same id; `formula_guard` selects the one that is written.
+Separators and byte-order marks are detected, blanks and empty lines ignored. Ids that a spreadsheet
+would run as formulas may follow an apostrophe, which makes them text: '=x is the id =x.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
+from math import prod
 from pathlib import Path
 from typing import IO, Any
 
@@ -95,8 +96,8 @@ def _from_buckets(views: Views, order: Array) -> Iterator[Arrays]:
 
 def rows_of(views: Views, rows: int = 0, values: int = 0) -> int:
     """Rows per block."""
-    width = sum(int(np.prod(s)) for s in views.shapes)
-    return max(1, min(rows or BLOCK_ROWS, (values or BLOCK_VALUES) // max(1, width)))
+    width = max(1, sum(map(prod, views.shapes)))
+    return max(1, min(rows or BLOCK_ROWS, (values or BLOCK_VALUES) // width))
 
 
 def arranged(views: Views, like: Sequence[ViewSpec]) -> Views:

@@ -1,8 +1,7 @@
 """Large folders and tables as views whose rows are read when they are asked for.
 
-Arrays (.npy) are memory-mapped. Text and parquet are read once, in chunks, and their numbers
-written to temporary files. Other types than numbers are not supported: types and categories are
-known only once all rows are read.
+Arrays (.npy) are memory-mapped; numbers in text and parquet are written to temporary files, in
+chunks. Other types are not supported: categories are known only once all rows are read.
 """
 
 from __future__ import annotations
