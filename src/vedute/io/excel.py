@@ -110,11 +110,9 @@ def _as_written(sheet: Any, at: int, column: pd.Series) -> tuple[str | None, lis
     form = next((str(c.number_format) for c in cells if c.is_date), None)
     strings = [c.value.strip() for c in cells if isinstance(c.value, str)]
     text = [x for x in strings if x not in MISSING]
-    if not text:
-        return form, column.tolist()
-    if column.dtype.kind == "M":
+    if text and column.dtype.kind == "M":
         return None, dates.written(dates.stamps(column), dates.wording(text))
-    return None, as_text(column.tolist(), truth=text[0])
+    return (None, as_text(column.tolist(), truth=text[0])) if text else (form, column.tolist())
 
 
 def _put(sheet: Any, row: int, column: int, value: Any) -> int:
