@@ -63,7 +63,7 @@ def stamps(column: pd.Series) -> Stamps:
         return column.to_numpy("datetime64[us]")
     cells = column.astype(object).where(column.notna(), None)
     local = [x.replace(tzinfo=None) if isinstance(x, datetime) else x for x in cells]
-    return np.array([np.datetime64(x, "us") for x in local], "datetime64[us]")
+    return np.array(local, "datetime64[us]")
 
 
 def as_days(column: pd.Series, origin: str | None) -> tuple[Floats, str]:

@@ -197,8 +197,10 @@ def with_columns(table: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
 
 def whole(spec: ViewSpec) -> bool:
     """Whether a view holds integers or booleans only."""
-    kinds = {pd.api.types.pandas_dtype(d).kind for d in spec.dtypes}
-    return bool(kinds) and kinds <= {*"biu"}
+    for dtype in spec.dtypes:
+        if pd.api.types.pandas_dtype(dtype).kind not in "biu":
+            return False
+    return bool(spec.dtypes)
 
 
 def as_dtype(value: Floats, dtype: Any) -> Array:

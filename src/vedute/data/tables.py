@@ -75,9 +75,7 @@ def without(X: Any, drop: str | Sequence[Any]) -> Any:
     for name in names:
         if name not in available:
             raise ValueError(f"no view has a column {name!r} to drop; {close_to(name, available)}")
-    return replaced(
-        X, {k: v.loc[:, [c not in names for c in v.columns]] for k, v in frames.items()}
-    )
+    return replaced(X, {k: v.drop(columns=names, errors="ignore") for k, v in frames.items()})
 
 
 def split(table: Any, columns: Columns | None, lenient: bool = False) -> dict[str, Any]:
