@@ -38,8 +38,8 @@ def predictions(imputer: Imputer, held: HoldOut, shrink: bool) -> dict[str, Arra
     reach<v>         (h_v, q)         reach of intervals, in standard deviations
     known<v>, explained<v>, off<v>    results for each feature of view v: see `_by_feature`
     """
-    width = sum(view.numbers for view in imputer.views)
-    at = sample_positions(len(held.hidden), min(MAX_INSTANCES, NUMBERS // width))
+    most = min(MAX_INSTANCES, NUMBERS // imputer.numbers)
+    at = sample_positions(len(held.hidden), most)
     held = held.part(at)
     which = held.hidden.int().argmax(1).numpy()
     fold = folds(which, held.groups)
@@ -64,7 +64,7 @@ def predictions(imputer: Imputer, held: HoldOut, shrink: bool) -> dict[str, Arra
             results[f"reach{v}"][here] = fitted.views[v].calibrated.reach
     del once, fitted  # and the values they hold
     for v, view in enumerate(imputer.views):
-        mean, std, reach = (results[f"{name}{v}"] for name in ("mean", "std", "reach"))
+        mean, std, reach = results[f"mean{v}"], results[f"std{v}"], results[f"reach{v}"]
         if not len(mean) or view.likelihood.text:
             continue
         truth = imputer.truth(held, v)
@@ -130,8 +130,12 @@ def _by_feature(view: FittedView, truth: Array, mean: Array) -> tuple[Array, Arr
     known, error, base = np.zeros((3, len(center)))
     for part in slices(len(truth), max(1, BLOCK_NUMBERS // len(center))):  # wide views are large
         mask = ~np.isnan(truth[part]).reshape(-1, len(center))
-        x = _scaled(view, np.nan_to_num(truth[part])).reshape(mask.shape)
-        inferred = _scaled(view, mean[part]).reshape(mask.shape)
+        both: Array = np.concatenate([np.nan_to_num(truth[part]), mean[part]])
+        if not view.likelihood.shares:
+            t = torch.from_numpy(both.astype(np.float64))
+            t = t if view.scaler.signed else t.clamp(min=0)
+            both = view.scaler.transform(t, torch.ones_like(t).bool()).double().numpy()
+        x, inferred = both.reshape(2, *mask.shape)
         known += mask.sum(0)
         error += np.where(mask, (x - inferred) ** 2, 0.0).sum(0)
         base += np.where(mask, (x - center) ** 2, 0.0).sum(0)
@@ -152,15 +156,6 @@ def _explained(truth: Array, mean: Array) -> float:
     varying = base > 0
     weight = known[varying] / known[varying].sum()
     return float(1 - (weight * error[varying] / base[varying]).sum()) if len(weight) else np.nan
-
-
-def _scaled(view: FittedView, values: Array) -> Array:
-    """Convert values (h, *shape) from the user's units to scaled units."""
-    if view.likelihood.shares:
-        return values
-    x = torch.from_numpy(np.asarray(values, np.float64))
-    x = x if view.scaler.signed else x.clamp(min=0)
-    return np.asarray(view.scaler.transform(x, torch.ones_like(x).bool()).double().numpy())
 
 
 def _decoded_once(imputer: Imputer, held: HoldOut) -> tuple[Imputer, HoldOut]:

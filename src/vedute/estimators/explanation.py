@@ -96,8 +96,8 @@ def contributions(imputer: Imputer, held: HoldOut) -> dict[str, Array]:
 
     Errors are sums over the instances.
     """
-    L, width = held.hidden.shape[1], sum(view.numbers for view in imputer.views)
-    most = min(MAX_INSTANCES, NUMBERS // width, TABLE_NUMBERS // (L * imputer.table))
+    L = held.hidden.shape[1]
+    most = min(MAX_INSTANCES, NUMBERS // imputer.numbers, TABLE_NUMBERS // (L * imputer.table))
     held = held.part(sample_positions(len(held.hidden), most))
     mask, n = held.inputs.mask, len(held.hidden)
     alone, without = np.zeros((2, 3, L, L))
@@ -115,7 +115,7 @@ def contributions(imputer: Imputer, held: HoldOut) -> dict[str, Array]:
     part = replace(part, inputs=part.inputs.hide(gone), truth=part.truth.hide(gone))
     with noise.seeded(0):
         results = imputer.hidden_results(part)[0]
-    error, mean_error, view = (results[k] for k in ("error", "mean_error", "view"))
+    error, mean_error, view = results["error"], results["mean_error"], results["view"]
     for total, base, kind in ((alone, mean_error, single), (without, error[which], ~single)):
         at = np.flatnonzero(kind & (other >= 0))
         for k, values in enumerate((error, base, np.ones(len(view)))):

@@ -51,7 +51,7 @@ class FittedView:
     at_holes: Calibration | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "likelihood", self.likelihood.for_view(self.shape))
+        object.__setattr__(self, "likelihood", self.likelihood.for_view(self.spec.shape))
 
     @classmethod
     def of(
@@ -112,12 +112,7 @@ class FittedView:
     @property
     def output_shape(self) -> tuple[int, ...]:
         """The shape of decoder outputs: for tokens (T,), the logits of every word, (T, V)."""
-        return (*self.shape, self.vocabulary) if self.vocabulary else self.shape
-
-    @property
-    def numbers(self) -> int:
-        """The number of decoder outputs for one sample."""
-        return int(np.prod(self.output_shape))
+        return (*self.spec.shape, self.vocabulary) if self.vocabulary else self.spec.shape
 
     @property
     def calibrated(self) -> Calibration:

@@ -173,5 +173,9 @@ class Imputer:
 
     def rows(self, draws: int = 0) -> int:
         """Return the number of rows per decoded batch."""
-        width = sum(view.numbers for view in self.views)
-        return batch_rows(width * max(draws, 1), self.table)
+        return batch_rows(self.numbers * max(draws, 1), self.table)
+
+    @property
+    def numbers(self) -> int:
+        """The number of decoder outputs for one sample."""
+        return sum(int(np.prod(view.output_shape)) for view in self.views)

@@ -326,10 +326,10 @@ def uncertainty(model: Estimator, data: Views) -> Array:
     """The standard deviation of the inferred values of each sample, in units of each feature's and
     at most 1, averaged over the features of a view, where observed ones count 0, and over views;
     (n,), NaN if nothing is missing, or not measured."""
-    imputer, entries = model.learner.imputer(), sum(view.numbers for view in model.views_)
+    imputer = model.learner.imputer()
     whole = [data.seen(v).flatten(1).all(1).numpy() for v in range(len(data.x))]
     wanted = np.flatnonzero(~np.all(whole, axis=0))
-    most = max(MOST_LISTED, INFERRED_NUMBERS // entries)
+    most = max(MOST_LISTED, INFERRED_NUMBERS // imputer.numbers)
     wanted = wanted[cross_fitting.sample_positions(len(wanted), most)]
     doubt = np.full(len(data), np.nan)
     for block in slices(len(wanted), imputer.rows(DRAWS)):
