@@ -91,7 +91,7 @@ def compare(trial: Trial, models: Mapping[str, Estimator], y: Array | None) -> l
 
 
 def ranked(rows: Sequence[MethodScores]) -> list[MethodScores]:
-    """Sort rows by error, then those without an error by accuracy, failed ones last."""
+    """Sort rows by error, those without one by accuracy, failed ones last."""
     return sorted(
         rows, key=lambda r: (bool(r.failed), np.isnan(r.error), r.error, -r.scores.get("acc", 0.0))
     )

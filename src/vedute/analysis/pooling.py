@@ -28,10 +28,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Pooled:
-    """Estimates in the type that was given: numbers, arrays or Series.
-
-    missing_information: the fraction of missing information, from 0 to 1
-    """
+    """Estimates as given: numbers, arrays or Series; missing_information is from 0 to 1."""
 
     estimate: Any
     standard_error: Any

@@ -155,8 +155,7 @@ def _agreement(rows: Floats, tried: range, rng: Generator) -> Floats:
 
 
 def _seeds(x: Floats, K: int, rng: Generator) -> Floats:
-    """Choose seeds by greedy k-means++: each is the best of a few rows drawn by squared distance to
-    the previous seeds; x (B, n, D) -> (B, K, D)."""
+    """Choose seeds by greedy k-means++, each the best of a few; x (B, n, D) -> (B, K, D)."""
     batch = np.arange(len(x))
     seeds = [x[batch, rng.integers(x.shape[1], size=len(x))]]
     far = ((x - seeds[0][:, None]) ** 2).sum(2)  # (B, n)

@@ -33,8 +33,7 @@ class Interval(NamedTuple):
 
 
 def written_whole(views: Sequence[FittedView], scale: str, interval: bool = False) -> list[int]:
-    """Return the views that are written as a whole: those with different values on this scale, and,
-    for the ends of an interval, views of whole numbers that have gaps there."""
+    """Return views that are written as a whole: on another scale, or whole numbers with gaps."""
     whole = []
     for v, view in enumerate(views):
         rescaled = scale == "kind" and not view.scaler.signed

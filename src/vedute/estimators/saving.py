@@ -91,8 +91,7 @@ def is_name_of(cls: type, name: str) -> bool:
 
 
 def write(folder: Path, saved: Saved, card: Callable[[str], str]) -> None:
-    """Write a model. Values may be arrays, the dataclasses above, plain Python, and nested. card:
-    makes its text from the name of the file of arrays."""
+    """Write a model; card makes its description, given the name of the file of arrays."""
     arrays: dict[str, Any] = {}
     packed = {k: _pack(v, k, arrays) for k, v in zip(saved._fields, saved, strict=True)}
     if folder.is_file():
