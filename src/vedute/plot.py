@@ -80,9 +80,8 @@ def map(model: Estimator, labels: Any = None, ax: Axes | None = None) -> Axes:
     if labels is not None:
         colors = np.asarray(labels)
         if colors.shape != z.shape[:1]:
-            raise ValueError(
-                f"labels have shape {colors.shape}; pass one per sample of fit, ({len(z)},)"
-            )
+            fix = f"pass one per sample of fit, ({len(z)},)"
+            raise ValueError(f"labels have shape {colors.shape}; {fix}")
         if colors.dtype.kind == "O":
             colors = np.array([None if pd.isna(x) else str(x) for x in colors], dtype=object)
     name = "cluster" if labels is None else str(getattr(labels, "name", None) or "label")

@@ -31,10 +31,8 @@ def open_data(source: str, how: io.Reading) -> io.Data:
     """Read files of views, or a dataset by its name."""
     if datasets.has(source):
         if Path(source).is_dir() and not (Path(source) / "model.json").is_file():
-            raise ValueError(
-                f"{source} is a dataset and a folder here; write ./{source} for the folder, or "
-                "rename it to have the dataset"
-            )
+            fix = f"write ./{source} for the folder, or rename it to have the dataset"
+            raise ValueError(f"{source} is a dataset and a folder here; {fix}")
         io.check_options(how, (), source)
         return io.of_views(datasets.load(source))
     if not Path(source).exists() and not Path(source).suffix:
@@ -137,11 +135,8 @@ def guarded_ids(safe: bool) -> Iterator[None]:
     with io.csv.formula_guard(safe) as formulas:
         yield
     if formulas:
-        say(
-            f"vedute: ids like {formulas[0]!r} are formulas to a spreadsheet; --safe-csv puts an "
-            "apostrophe before them",
-            file=sys.stderr,
-        )
+        said = f"vedute: ids like {formulas[0]!r} are formulas to a spreadsheet; --safe-csv puts "
+        say(f"{said}an apostrophe before them", file=sys.stderr)
 
 
 def computed(

@@ -119,10 +119,9 @@ def estimator(
     known = methods.of_this_package()
     for inside in () if values else (name, *made.get_params(deep=False).get("experts", ())):
         if inside not in known or methods.find(inside).keeps_samples:
-            raise ValueError(
-                f"{inside} {'keeps' if inside in known else 'may keep'} samples in its model; with "
-                "--no-values choose another method, such as --method mvp"
-            )
+            what = f"{inside} {'keeps' if inside in known else 'may keep'} samples in its model"
+            fix = "with --no-values choose another method, such as --method mvp"
+            raise ValueError(f"{what}; {fix}")
     return made, name, preset
 
 

@@ -98,11 +98,9 @@ def _show(rows: Sequence[MethodScores], coverage: float, out: Path, files: dict[
         lines.append([row.method, *percent, f"{row.error:.3f}", f"{row.seconds:.1f}"])
     heads = ("method", "ACC %", "NMI %", "ARI %", "hidden-view error", "seconds")
     console.print(table(heads, lines))
-    console.print(
-        "Hidden-view error: mean squared error of held-out views, in standard "
-        "deviations; 1 is the mean. Blend's 90 % intervals cover "
-        f"{coverage:.1%} of the hidden values."
-    )
+    unit = "Hidden-view error: mean squared error of held-out views, in standard deviations"
+    inside = f"Blend's 90 % intervals cover {coverage:.1%} of the hidden values"
+    console.print(f"{unit}; 1 is the mean. {inside}.")
     console.print(f"In {out}:")
     for name, what in files.items():
         console.print(f"  {name:22} {what}")

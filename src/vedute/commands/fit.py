@@ -102,10 +102,8 @@ def _checkpoint(model: Estimator, out: Path, resume: bool, force: bool) -> Path 
     place = out.resolve().parent / f".{out.name}.checkpoint"
     if checkpoints.are_in(place) and not resume and _ranks.first() and not _ranks.restarted():
         if not force:
-            raise FileExistsError(
-                f"{place} has a checkpoint of a fit that was ended; --resume goes on from it, "
-                "--force begins anew"
-            )
+            fix = "--resume goes on from it, --force begins anew"
+            raise FileExistsError(f"{place} has a checkpoint of a fit that was ended; {fix}")
         checkpoints.clear(place)
     model.set_params(checkpoint=place)
     return place
@@ -158,9 +156,8 @@ def _summary(model: Estimator, views: Views, outputs: dict[str, Any], last: str)
     lines.append(missing.components_warning(missing.components(views.mask, views.names)) or "")
     ends = [r["hidden_error"] for r in getattr(model, "history_", [])]
     if model.get_params().get("early_stopping") and all(e is None for e in ends):
-        lines.append(
-            "too few rows with two views for early stopping: trained a fixed number of steps"
-        )
+        few = "too few rows with two views for early stopping"
+        lines.append(f"{few}: trained a fixed number of steps")
     lines += _settings.chosen_clusters(summary["n_clusters"], summary["stability"])
     if isinstance(model, BestPair):
         lines.append(f"best pair: {' and '.join(escaped(views.names[v]) for v in model.chosen())}")

@@ -91,7 +91,5 @@ def _verdict(tuned: Tuned) -> str:
         return f"the time allowed the defaults only; hidden-view error {default:.4f}"
     if not tuned.settings():
         return f"nothing beats the defaults; hidden-view error {default:.4f}"
-    return (
-        f"hidden-view error {best:.4f} against {default:.4f} of the defaults, on views held out "
-        f"from the search: {tuned.gain:.1%} less"
-    )
+    gain = f"on views held out from the search: {tuned.gain:.1%} less"
+    return f"hidden-view error {best:.4f} against {default:.4f} of the defaults, {gain}"

@@ -49,12 +49,9 @@ def data(run: FittedRun) -> str:
     patterns = chart(title, note, height, plots.missing, *shown, wide=True)
     together = ""
     if not run.mask.all() and len(run.names) > 2:
-        counts = missing.pair_counts(run.mask)
-        pairs = [
-            [escape(name), *(number(n) if n else "<b>0</b>" for n in row)]
-            for name, row in zip(run.names, counts, strict=True)
-        ]
-        apart = unconnected(run)
+        counts, apart = missing.pair_counts(run.mask), unconnected(run)
+        cells = [[number(n) if n else "<b>0</b>" for n in row] for row in counts]
+        pairs = [[escape(name), *row] for name, row in zip(run.names, cells, strict=True)]
         together = table(["", *run.names], pairs) + f"<p><b>{escape(apart)}.</b></p>" * bool(apart)
         together = plain("Samples that have both views", "on the diagonal, the view", together)
     return section("data", "Data", lead, patterns, _dependence(run), views, together)
@@ -84,10 +81,9 @@ def _dependence(run: FittedRun) -> str:
         sure = f"{p:.1g}" if p >= 1e-12 else "< 1e−12"
         rows.append([escape(lost), feature_of(feature, view), far, sure])
     lost = ", ".join(dict.fromkeys(test[0] for test in tests))
-    words = (
-        f'<p class="warning"><b>It does, for {escape(lost)}.</b> Views were hidden at random to '
-        "measure errors; where views are really missing for a reason, errors may be larger.</p>"
-    )
+    words = f'<p class="warning"><b>It does, for {escape(lost)}.</b> Views were hidden at random '
+    words += "to measure errors; where views are really missing for a reason, errors may be "
+    words += "larger.</p>"
     heads = ["missing", "feature that differs there", "difference", "p"]
     return plain(title, note, words + table(heads, rows, 2))
 

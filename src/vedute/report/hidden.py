@@ -26,12 +26,6 @@ UNKNOWN = (
     "on views that were learned from, errors look smaller and intervals better than they are. "
     "Where <code>early_stopping</code> is on, about a tenth of the views is hidden."
 )
-ONE_MORE = "What one more measurement would buy"
-ONE_MORE_NOTE = (
-    "measured where the second view was hidden and the first observed: root mean square error "
-    "with and without the first, given all other observed views"
-)
-NO_GAIN = "There are no samples for which one more view would lower the error of another by 5 %."
 SHOWN_AT = 0.9  # of intervals
 WIDTH = 1.645  # deviations: so much of a normal distribution lies within
 SHOWN_FEATURES = 120  # features: more are thinned out
@@ -115,10 +109,9 @@ def _by_feature(run: FittedRun) -> str:
     ranked.sort(key=lambda row: -row[0])
     if len(ranked) < 2:
         return ""
-    note = (
-        "How much of each feature is explained where its view was hidden: one bump per view, "
-        "taller where many features are; the line is the median. 0 % is the mean of the feature."
-    )
+    note = "How much of each feature is explained where its view was hidden: one bump per view, "
+    note += "taller where many features are; the line is the median. 0 % is the mean of the "
+    note += "feature."
     pair, half = "", min(ENDS, len(ranked) // 2)
     for title, rows in (("Best inferred", ranked), ("Worst inferred", ranked[::-1])):
         lines = [[name, percent(share), number(off)] for share, off, name in rows[:half]]
@@ -206,8 +199,11 @@ def informs(run: FittedRun) -> str:
         first, second = escape(run.names[u]), escape(run.names[v])
         words += f"<li>Measuring <b>{first}</b> for the {both} lowers the "
         words += f"error of <b>{second}</b> by about {percent(lower)}.</li>"
-    words = f'<ul class="says">{words or f"<li>{NO_GAIN}</li>"}</ul>'
-    one_more = plain(ONE_MORE, ONE_MORE_NOTE, words)
+    none = "There are no samples for which one more view would lower the error of another by 5 %."
+    words = f'<ul class="says">{words or f"<li>{none}</li>"}</ul>'
+    note = "measured where the second view was hidden and the first observed: root mean square "
+    note += "error with and without the first, given all other observed views"
+    one_more = plain("What one more measurement would buy", note, words)
     parts = _matrix(run, shares, count), _own(run, shares, gain), one_more
     return section("views", "Which view informs which", lead, *parts)
 

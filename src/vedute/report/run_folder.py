@@ -228,9 +228,8 @@ class FittedRun:
         """Read a RUN folder."""
         lacking = [name for name in RUN_FILES if not (folder / name).is_file()]
         if lacking:
-            raise FileNotFoundError(
-                f"{folder} has no {lacking[0]}; give a folder that `vedute fit` wrote"
-            )
+            fix = "give a folder that `vedute fit` wrote"
+            raise FileNotFoundError(f"{folder} has no {lacking[0]}; {fix}")
         arrays = _whole(folder / "embedding.npz", _arrays)
         facts = _whole(folder / "data.json", lambda _: _facts(folder))
         keep = Keep(*(a and b for a, b in zip(keep, keeps(folder), strict=True)))

@@ -341,8 +341,7 @@ def _by_cluster(run: FittedRun, labels: Array) -> str:
         cells = (f"<b>{share}</b>" if unlike else share for share, unlike in shown)
         lines.append([f'<i class="{color(k)}"></i>{k}', number(mine.sum()), sure, *cells])
     heads = ["cluster", "samples", "kept", *(f"no {name}" for name in run.names)]
-    note = (
-        "kept: how often samples stay in it when one of their views is left out. Then the share of "
-        "its samples that lack each view; bold where that is far from the share in all samples"
-    )
+    note = "kept: how often samples stay in it when one of their views is left out. Then the share "
+    note += "of its samples that lack each view; bold where that is far from the share in all "
+    note += "samples"
     return plain("Stability and missing views", note, table(heads, lines))
