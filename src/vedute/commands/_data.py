@@ -231,8 +231,7 @@ def write_filled(
     filled, anew = {}, {}
     for name, end in _ends(model.impute(entry.views, interval, scale)).items():
         anew[name] = filling.written_whole(model.views_, scale, name != "mean")
-        values = [end.filled(v) for v in range(len(end.x))]
-        filled[name] = entry.filled(values, anew[name])
+        filled[name] = entry.filled(end.arrays(), anew[name])
     given = given.unknown([entry.views.names[v] for v in anew["mean"]])
     io.write_views(part, given, filled.pop("mean"), filled)
     if part.suffix.lower() in io.ANNOTATED:

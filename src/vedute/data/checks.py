@@ -226,7 +226,7 @@ def _array(
     is_bytes = dtype == "uint8" if fitted is None else fitted.dtypes == ("uint8",)
     last = is_bytes and have_channels_last(name, a.shape, fitted)
     a = np.moveaxis(a, -1, -3) if last else a
-    if not (a.dtype == np.uint8 and a.ndim > 2 and keeps_bytes(fitted)):
+    if not (is_bytes and a.dtype == np.uint8 and a.ndim > 2):
         a = _numbers(name, a)
     if fitted is not None:
         same_shape(a.shape[1:], fitted)
@@ -287,11 +287,6 @@ def same_shape(shape: tuple[int, ...], fitted: ViewSpec) -> None:
         f"{problem}: X has {prod(shape)} features, but it is expecting "
         f"{prod(fitted.shape)} features as input; pass the same columns"
     )
-
-
-def keeps_bytes(fitted: ViewSpec | None) -> bool:
-    """Whether images keep their bytes: yes, unless numbers were fitted."""
-    return fitted is None or fitted.dtypes == ("uint8",)
 
 
 def _numbers(name: str, a: Array) -> Array:

@@ -199,10 +199,6 @@ class Views:
         """View v as numbers (n, *shape_v), NaN where missing."""
         return np.where(self.seen(v).cpu().numpy(), self.x[v].cpu().numpy(), np.nan)
 
-    def filled(self, v: int) -> Array:
-        """View v in its own dtype (n, *shape_v); NaN only at holes."""
-        return self.x[v].cpu().numpy() if self.holes[v] is None else self.known(v)
-
     def bare(self) -> Views:
         """Drop ids and labels, which training must not see."""
         return replace(self, ids=None, y=None)
@@ -329,7 +325,7 @@ def _again(X: Views, mask: Any, like: frames.Fitted) -> Views:
             if isinstance(a, Tensor) and a.shape[1:] == (0,) and not bool(views.mask[:, v].any()):
                 x[v] = a = a.new_zeros(len(a), *spec.shape)
             checks.same_shape(tuple(a.shape[1:]), spec)
-            if a.dtype == torch.uint8 and not checks.keeps_bytes(spec):
+            if a.dtype == torch.uint8 and spec.dtypes != ("uint8",):
                 x[v] = then(a, _single, torch.float32)
     described = map(_described, X.names, x, specs)
     return replace(views, x=tensors(x), specs=tuple(described))

@@ -195,8 +195,8 @@ class Writer(AbstractContextManager["Writer"]):
         from pyarrow.parquet import ParquetWriter
 
         index = pd.Index(ids, name=self.id_name)
-        for v, spec in enumerate(views.specs or ()):
-            x, name = fill.as_fitted(views.filled(v), spec), spec.name
+        for spec, a in zip(views.specs or (), views.arrays(), strict=False):
+            x, name = fill.as_fitted(a, spec), spec.name
             frame = x if isinstance(x, pd.DataFrame) else pd.DataFrame(x).rename(columns=str)
             file = self.files.get(name)
             table = Table.from_pandas(frame.set_axis(index), None if file is None else file.schema)
