@@ -31,9 +31,9 @@ from vedute.methods import mvp, presets
 from vedute.methods.mvp import VARIANTS, Variant
 from vedute.nn import gaussian
 from vedute.nn.coders import MAX_OUTPUT
+from vedute.nn.correspondences import Sources
 from vedute.nn.gaussian import Gaussian, kl
 from vedute.nn.likelihoods import LIKELIHOODS
-from vedute.nn.sources import Sources
 from vedute_bench import paper_mvp
 from vedute_bench.paper_mvp import PaperMVP, random_permutations
 

@@ -21,7 +21,7 @@ from oracles.slow_mvp import SlowMVP
 from vedute.methods.deep.shared import regularization
 from vedute.nn import gaussian
 from vedute.nn.coders import MAX_OUTPUT
-from vedute.nn.sources import Sources
+from vedute.nn.correspondences import Sources
 
 
 @pytest.mark.parametrize("equation", [2, 3])

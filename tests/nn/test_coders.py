@@ -10,10 +10,9 @@ from torch import nn
 from vedute.methods.deep.shared.autoencoders import RawEncoder
 from vedute.nn.coders import Decoder, Encoder
 from vedute.nn.convolutions import mlp
-from vedute.nn.correspondences import Correspondences, StackedLinear
+from vedute.nn.correspondences import Correspondences, Sources, StackedLinear
 from vedute.nn.gaussian import Gaussian
 from vedute.nn.likelihoods import LIKELIHOODS
-from vedute.nn.sources import Sources
 
 
 def randomised(module, seed=0):

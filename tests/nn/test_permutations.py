@@ -10,9 +10,9 @@ import torch
 from oracles.mvp import sattolo
 from scipy.stats import chisquare
 
+from vedute.nn.correspondences import Sources
 from vedute.nn.gaussian import Gaussian, kl, symmetric_kl
 from vedute.nn.permutations import random_cycles
-from vedute.nn.sources import Sources
 
 PATTERNS = ["1", "0", "11", "10", "01101", "11111", "00010", "10000001", "11111111"]
 

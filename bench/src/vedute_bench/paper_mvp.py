@@ -20,10 +20,9 @@ from vedute.estimators.settings import choice, estimator, setting
 from vedute.methods import mvp
 from vedute.methods.mvp import MVP, MVPModel, Pair, Variant
 from vedute.nn import coders, gaussian, noise
-from vedute.nn.correspondences import Correspondences, StackedLinear
+from vedute.nn.correspondences import Correspondences, Sources, StackedLinear
 from vedute.nn.gaussian import Gaussian, kl, product, standard_like, symmetric_kl
 from vedute.nn.likelihoods import Likelihoods
-from vedute.nn.sources import Sources
 
 OBJECTIVES = ("eq3", "eq1", "eq2", "joint")
 PRIORS = ("cyclic", "random", "diagonal", "fusion", "standard", "all_pairs", "joint")

@@ -38,11 +38,10 @@ from vedute.estimators.settings import KEY, estimator, setting
 from vedute.methods.deep.shared import hyperparameters, regularization
 from vedute.metrics import ssim
 from vedute.nn import coders, gaussian, losses, noise
-from vedute.nn.correspondences import Correspondences
+from vedute.nn.correspondences import Correspondences, Sources
 from vedute.nn.gaussian import Gaussian
 from vedute.nn.likelihoods import Likelihoods
 from vedute.nn.permutations import random_cycles
-from vedute.nn.sources import Sources
 from vedute.training.model import Stage, Terms
 
 Sizes = tuple[int, ...]

@@ -80,15 +80,13 @@ def check_image(name: str, shape: Sequence[int], of_bytes: bool) -> None:
         )
 
 
-def image_encoder(
-    shape: Sequence[int], latent_dim: int, network: str, dropout: float = 0.0
-) -> nn.Sequential:
+def image_encoder(shape: Sequence[int], dim: int, network: str, dropout: float) -> nn.Sequential:
     """Build (B, C, H, W) -> (B, 2 D): mean and log-variance from one layer, whose initial weights
     are a little smaller than those of two would be. Dropout follows the convolutions."""
     plan = PLANS[LARGE if network == AUTO else network]
     sides, channels = _sizes(shape[1], shape[0], plan)
     layers, flat = _halving(Conv2d, channels, dropout), channels[-1] * sides[-1] ** 2
-    return nn.Sequential(*layers, *mlp(flat, plan.dense or latent_dim, 2 * latent_dim))
+    return nn.Sequential(*layers, *mlp(flat, plan.dense or dim, 2 * dim))
 
 
 def image_decoder(latent_dim: int, shape: Sequence[int], network: str) -> nn.Sequential:

@@ -14,15 +14,12 @@ from vedute.nn.cuda_streams import in_parallel
 from vedute.nn.likelihoods import Likelihoods
 
 Rows = slice | Tensor
+Decode = Callable[[int, Rows], Tensor]
 RADIUS = 3.0**0.5
 
 
 def view_errors(
-    likelihoods: Likelihoods,
-    decode: Callable[[int, Rows], Tensor],
-    batch: Views,
-    mean: bool,
-    code: Tensor | None = None,
+    likelihoods: Likelihoods, decode: Decode, batch: Views, mean: bool, code: Tensor | None = None
 ) -> Tensor:
     """Return -log p(x_v | out_v) up to a constant of every view, over its observed entries,
     (S, B, L): averaged over them (`mean`), independent of the width of the view, or summed.
@@ -58,10 +55,8 @@ def code_errors(
     likelihoods: Likelihoods, decoders: nn.ModuleList, codes: Tensor, batch: Views, mean: bool
 ) -> Tensor:
     """Return `view_errors` of views decoded from their codes, (S, B, L, D) -> (S, B, L)."""
-    by_view = codes.unbind(2)
-    return view_errors(
-        likelihoods, lambda v, rows: decoders[v](by_view[v][:, rows]), batch, mean, codes
-    )
+    by_view, how = codes.unbind(2), (batch, mean, codes)
+    return view_errors(likelihoods, lambda v, rows: decoders[v](by_view[v][:, rows]), *how)
 
 
 def per_view_mean(values: Tensor, mask: Tensor) -> Tensor:

@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 from math import prod
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -45,9 +46,7 @@ def network(*sizes: int) -> list[nn.Module]:
 
 
 class CompleterModel(paired.PairDecoder):
-    def __init__(
-        self, shapes: Shapes, likelihoods: Likelihoods, hp: Completer, length: int
-    ) -> None:
+    def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: Any, length: int) -> None:
         super().__init__()
         paired.refuse_tokens(hp, likelihoods)
         self.hp, self.length, self.likelihoods, D = hp, length, likelihoods, hp.latent_dim

@@ -47,7 +47,7 @@ class CPSPANModel(Generative):
         super().__init__()
         self.hp, self.length = hp, length
         L, K, D = len(shapes), hp.n_prototypes, hp.latent_dim
-        self.nets = Autoencoders(shapes, likelihoods, hp.hidden, D)
+        self.nets = Autoencoders(shapes, likelihoods, hp)
         pairs = torch.triu_indices(L, L, 1)
         self.pairs = nn.Buffer(pairs)  # (2, P): the views a < b
         self.partner = nn.Buffer(torch.arange(K).repeat(pairs.shape[1], 1))  # (P, K): P(k)

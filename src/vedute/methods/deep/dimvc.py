@@ -42,7 +42,7 @@ class DIMVCModel(Clusterer):
     def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: DIMVC, length: int) -> None:
         super().__init__()
         self.hp, self.length, self.K = hp, length, int(hp.n_clusters or 0)
-        self.nets = Autoencoders(shapes, likelihoods, hp.hidden, hp.latent_dim)
+        self.nets = Autoencoders(shapes, likelihoods, hp)
         self.centers = nn.Parameter(torch.zeros(len(shapes), self.K, hp.latent_dim))
         self.targets: Tensor = nn.Buffer(torch.zeros(0, self.K))  # P, one row per training sample
 

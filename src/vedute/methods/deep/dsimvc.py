@@ -58,7 +58,7 @@ class Network(nn.Module):
     def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: DSIMVC, K: int) -> None:
         super().__init__()
         D = hp.latent_dim
-        self.nets = Autoencoders(shapes, likelihoods, hp.hidden, D)
+        self.nets = Autoencoders(shapes, likelihoods, hp)
         self.features, self.labels = mlp(D, D, hp.feature_dim), mlp(D, D, K)
 
     def forward(self, batch: Views) -> tuple[Tensor, Tensor]:
@@ -192,9 +192,7 @@ class DSIMVC(AutoencoderEstimator):
     n_neighbors: int = hyperparameters.n_neighbors(3, "Donors of a missing view.")
     meta_lr: float = setting(1e-3, "Length of the step ahead.", at_least=0)
     trust_lr: float = setting(4e-4, "Learning rate of the trust net.", at_least=0)
-    momentum: float = setting(
-        0.5, "Momentum of the mean of h that `reimpute` searches with.", at_least=0, below=1
-    )
+    momentum: float = hyperparameters.share(0.5, "Momentum of the h that `reimpute` searches with.")
     reimpute: bool = setting(False, "Impute missing views again after every step.")
 
     paper = "Tang & Liu, ICML 2022"
@@ -223,9 +221,8 @@ def pairs(t: Tensor) -> tuple[Tensor, Tensor]:
 
 def unit_features(net: Network, data: Views) -> Tensor:
     """Unit-length features h of all samples and views, (n, L, H), to search neighbours."""
-    return torch.cat(
-        [normalize(net(part.floating())[0], dim=-1) for part in data.batches(ENCODED_ROWS)]
-    )
+    parts = [net(part.floating())[0] for part in data.batches(ENCODED_ROWS)]
+    return normalize(torch.cat(parts), dim=-1)
 
 
 def donors(h: Tensor, mask: Tensor, v: int, rows: Tensor, k: int) -> Tensor:

@@ -84,7 +84,7 @@ class DVIMCModel(Generative, Clusterer):
         super().__init__()
         self.hp, self.likelihoods, self.length = hp, likelihoods, length
         self.K = int(hp.n_clusters or 0)
-        self.nets = Autoencoders(shapes, likelihoods, hp.hidden, hp.latent_dim)
+        self.nets = Autoencoders(shapes, likelihoods, hp)
         self.mixture = Mixture(self.K, hp.latent_dim)
 
     def stages(self, data: Views) -> Iterator[Stage]:
@@ -133,9 +133,8 @@ class DVIMCModel(Generative, Clusterer):
 
     def errors(self, z: Tensor, batch: Views) -> Tensor:
         """-log p(x_v | z) up to a constant, (B, L)."""
-        return view_errors(
-            self.likelihoods, lambda v, rows: self.nets.decoders[v](z[None, rows]), batch, False, z
-        )[0]
+        decoders, how = self.nets.decoders, (batch, False, z)
+        return view_errors(self.likelihoods, lambda v, i: decoders[v](z[None, i]), *how)[0]
 
     # Inference.
 

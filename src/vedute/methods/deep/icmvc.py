@@ -293,19 +293,17 @@ class Layer(nn.Module):
     sent  messages of the training samples, stored in evaluation, which samples linked to them get
     """
 
-    def __init__(self, d_in: int, d_out: int, inside: bool, last: bool) -> None:
+    def __init__(self, d_in: int, d_out: int, symmetric: bool, inside: bool, last: bool) -> None:
         super().__init__()
         self.weight = nn.Parameter(nn.init.xavier_uniform_(torch.empty(d_in, d_out)))
         self.bias = nn.Parameter(torch.zeros(d_out))
         self.norm = None if last else nn.BatchNorm1d(d_out, momentum=FULL)
-        self.skip = inside and d_in == d_out
+        self.symmetric, self.skip = symmetric, inside and d_in == d_out
         self.sent: Tensor = nn.Buffer(torch.zeros(0, d_out))
 
-    def forward(
-        self, x: Tensor, ends: Tensor, degree: Tensor, symmetric: bool, new: bool
-    ) -> Tensor:
+    def forward(self, x: Tensor, ends: Tensor, degree: Tensor, new: bool) -> Tensor:
         root, sent = degree.rsqrt(), x @ self.weight
-        sent = root * sent if symmetric else sent
+        sent = root * sent if self.symmetric else sent
         if new:
             total = sent + link_sums(ends, self.sent, len(sent))
         else:
@@ -327,9 +325,9 @@ class GraphNetwork(nn.Module):
 
     def __init__(self, sizes: Sequence[int], symmetric: bool) -> None:
         super().__init__()
-        last, widths = len(sizes) - 2, enumerate(pairwise(sizes))
-        self.layers = nn.ModuleList(Layer(a, b, at > 0, at == last) for at, (a, b) in widths)
-        self.symmetric = symmetric
+        self.layers = nn.ModuleList()
+        for at, (a, b) in enumerate(pairwise(sizes)):
+            self.layers.append(Layer(a, b, symmetric, at > 0, at == len(sizes) - 2))
         self.x: Tensor = nn.Buffer(torch.zeros(0, sizes[0]))
         self.ends: Tensor = nn.Buffer(torch.zeros(2, 0, dtype=torch.long))
         self.degree: Tensor = nn.Buffer(torch.zeros(0, 1))
@@ -348,7 +346,7 @@ class GraphNetwork(nn.Module):
             ends = torch.stack([valid.nonzero()[:, 0], table[valid]])
             degree = valid.sum(1, keepdim=True).to(x) + 1
         for layer in self.layers:
-            x = lean(len(x), layer, x, ends, degree, self.symmetric, table is not None)
+            x = lean(len(x), layer, x, ends, degree, table is not None)
         return x
 
 

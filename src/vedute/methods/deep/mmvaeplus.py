@@ -22,6 +22,8 @@ the batch.
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -38,13 +40,11 @@ from vedute.training.model import Terms
 
 
 class MMVAEPlusModel(VAE):
-    def __init__(
-        self, shapes: Shapes, likelihoods: Likelihoods, hp: MMVAEPlus, length: int
-    ) -> None:
+    def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: Any, length: int) -> None:
         shared = hp.shared_dim or (hp.latent_dim + 1) // 2
         private = hp.latent_dim - shared
         separate = hp.trunks == 2 and private > 0
-        super().__init__(shapes, likelihoods, hp, length, encoder_dim=shared if separate else None)
+        super().__init__(shapes, likelihoods, hp, length, encoder_dim=shared if separate else 0)
         self.shared, self.widths = shared, nn.Parameter(torch.zeros(len(shapes), private))
         views = zip(shapes, likelihoods, strict=True) if separate else ()
         self.own_encoders = nn.ModuleList(trunk(*view, hp, private) for view in views)

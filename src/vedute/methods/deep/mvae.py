@@ -122,9 +122,8 @@ def random_subsets(mask: Tensor, k: int) -> Tensor:
     """Draw k subsets of 2 ... |O| - 1 observed views, sizes uniform, or O if |O| < 3: (B, L) ->
     (B, k, L)."""
     B, L = mask.shape
-    order, share = (
-        noise.like(torch.empty(B, k, last, device=mask.device), noise.even) for last in (L, 1)
-    )
+    empty = partial(torch.empty, B, k, device=mask.device)
+    order, share = (noise.like(empty(last), noise.even) for last in (L, 1))
     order = order.masked_fill(~mask[:, None], 2.0)  # observed first
     rank = order.argsort(-1).argsort(-1)
     n = mask.sum(1)[:, None, None]

@@ -60,9 +60,6 @@ class Likelihood(nn.Module, ABC):
     bounds: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
     shares: ClassVar[bool] = False
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}()"
-
     def for_view(self, shape: Sequence[int]) -> Likelihood:
         """Return the likelihood of a view with samples of this shape: another module if it learns
         parameters for each feature."""

@@ -10,8 +10,6 @@ methods draws them uniformly within 1/sqrt(inputs), which gives narrower initial
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor, nn
 
@@ -53,11 +51,9 @@ class Autoencoders(nn.Module):
     """One autoencoder per view, (B, *shape_v) to latents (B, L, D), zero where a view is missing.
     An encoder's first output is the latent; the second is a variance, where a method uses one."""
 
-    def __init__(
-        self, shapes: Shapes, likelihoods: Likelihoods, hidden: Sequence[int], latent_dim: int
-    ) -> None:
+    def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: AutoencoderEstimator) -> None:
         super().__init__()
-        self.likelihoods = tuple(likelihoods)
+        self.likelihoods, hidden, latent_dim = tuple(likelihoods), hp.hidden, hp.latent_dim
         self.encoders, self.decoders = nn.ModuleList(), nn.ModuleList()
         for shape, likelihood in zip(shapes, likelihoods, strict=True):
             self.encoders.append(RawEncoder(shape, hidden, latent_dim, likelihood=likelihood))

@@ -35,7 +35,7 @@ from vedute.nn.losses import cca_corr, view_errors, whitened
 from vedute.training.model import Generative, Model, Stage, Terms
 
 Loss = Callable[[Views], Terms]
-FEWEST_PAIRS = 2  # one sample has no covariance and no batch statistics
+FEWEST = 2  # one sample has no covariance and no batch statistics
 FILL = ("canonical", "copy", "mean_input", "zero_input")
 LAST_RIDGE = 1e-4  # ridge of the linear CCA after training
 ENCODED_ROWS = 8192  # rows per batch of encoding
@@ -45,9 +45,7 @@ ENCODED_ROWS = 8192  # rows per batch of encoding
 class PairedEstimator(DeepEstimator):
     """Methods for two views that learn from the samples with both."""
 
-    batch_size: int = setting(
-        256, "Rows per step, nearly equal in all steps.", at_least=FEWEST_PAIRS
-    )
+    batch_size: int = setting(256, "Rows per step, nearly equal in all steps.", at_least=FEWEST)
 
     two_views = True
 
@@ -60,10 +58,10 @@ def stage(hp: NeuralEstimator, data: Views, loss: Loss, amount: int, capture: bo
     """
     both = data.mask.all(1)
     n = int(both.sum())
-    if n < FEWEST_PAIRS:
+    if n < FEWEST:
         raise ValueError(
             f"{type(hp).__name__} learns from samples that have both views; "
-            f"X has {n} sample(s) with both, at least {FEWEST_PAIRS} are needed"
+            f"X has {n} sample(s) with both, at least {FEWEST} are needed"
         )
     size = -(-n // max(1, round(n / hp.batch_size)))
     while n % size == 1:  # otherwise the last batch would have one sample
@@ -86,9 +84,8 @@ class PairDecoder(Generative):
 
     def errors(self, z: Tensor, batch: Views, mean: bool) -> Tensor:
         """Errors of both views, decoded from z, (B, 2)."""
-        return view_errors(
-            self.likelihoods, lambda v, rows: self.decoders[v](z[rows, v])[None], batch, mean, z
-        )[0]
+        decoders, how = self.decoders, (batch, mean, z)
+        return view_errors(self.likelihoods, lambda v, i: decoders[v](z[i, v])[None], *how)[0]
 
     def decode_both(self, z: Tensor, draws: int = 0) -> list[Tensor]:
         """Decode both views, (draws or 1, B, *shape_v)."""
@@ -127,9 +124,8 @@ class DeepCCAEstimator(PairedEstimator):
     def check_settings(self) -> None:
         super().check_settings()
         if self.latent_dim >= self.batch_size:
-            raise ValueError(
-                f"latent_dim must be below batch_size, got {self.latent_dim} and {self.batch_size}"
-            )
+            both = f"{self.latent_dim} and {self.batch_size}"
+            raise ValueError(f"latent_dim must be below batch_size, got {both}")
 
 
 class LinearCCA(nn.Module):
@@ -164,11 +160,7 @@ class LinearCCA(nn.Module):
 class DeepCCA(Model):
     """Two networks, the correlation of their outputs, and linear CCA at the end."""
 
-    hp: Any  # an estimator with these settings
-
-    def __init__(
-        self, shapes: Shapes, likelihoods: Likelihoods, hp: DeepCCAEstimator, length: int
-    ) -> None:
+    def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: Any, length: int) -> None:
         super().__init__()
         refuse_tokens(hp, likelihoods)
         self.hp, self.length = hp, length

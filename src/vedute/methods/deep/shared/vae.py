@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -61,15 +61,10 @@ class VAEEstimator(DeepEstimator):
 
 class VAE(Regularized):
     """Networks and weighted errors of a multimodal VAE. encoder_dim: latent dimensions per encoder,
-    if other encoders provide the rest; None: all."""
+    if other encoders provide the rest; 0: all."""
 
     def __init__(
-        self,
-        shapes: Shapes,
-        likelihoods: Likelihoods,
-        hp: VAEEstimator,
-        length: int,
-        encoder_dim: int | None = None,
+        self, shapes: Shapes, likelihoods: Likelihoods, hp: Any, length: int, encoder_dim: int = 0
     ) -> None:
         super().__init__(hp, len(shapes), length)
         self.likelihoods, self.latent_dim = likelihoods, hp.latent_dim

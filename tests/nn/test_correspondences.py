@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
+from vedute.nn.correspondences import Sources, take
 from vedute.nn.gaussian import Gaussian, product
 from vedute.nn.permutations import random_cycles
-from vedute.nn.sources import Sources, take
 
 B, L, D = 4, 3, 2
 
