@@ -11,9 +11,6 @@ largest cluster and mean-fill. `select` defines "best":
                 pair is then refitted on all data. Meant for imputation: views that predict each
                 other best are the most alike, and add the least to clusters
     labels      accuracy of the clusters against `y`, as in papers; needs labels that users lack
-
-The benchmark follows the protocol of papers in full (`pair = "redraw"` in a study), where missing
-views are drawn separately for each pair.
 """
 
 from __future__ import annotations

@@ -84,22 +84,18 @@ def learn(
     for _ in range(most):
         if table.holes is not None:
             x[table.holes] = (U @ V.T)[table.holes]
-        before = U, V
+        U0, V0 = U, V
         V = (x.T @ U.astype(x.dtype)).astype(np.float64)
         for v, at in enumerate(table.places):
             seen = U[table.mask[:, v]]
             V[at] = solved(seen.T @ seen, V[at].T, threshold).T
-        U, V = now = _balanced(project(table, V, threshold, x), V)
-        change = _inner(before, before) + _inner(now, now) - 2 * _inner(before, now)
-        size = np.linalg.norm(np.linalg.norm(V, axis=0) ** 2)  # of U V'
+        U, V = _balanced(project(table, V, threshold, x), V)
+        change = np.vdot(U0.T @ U0, V0.T @ V0) + np.vdot(U.T @ U, V.T @ V)
+        change -= 2 * np.vdot(U0.T @ U, V0.T @ V)  # |U0 V0' - U V'|^2
+        size = np.linalg.norm(np.linalg.norm(V, axis=0) ** 2)  # |U V'|
         if np.sqrt(max(change, 0.0)) <= tolerance * size:
             break
     return U, V
-
-
-def _inner(a: tuple[Array, Array], b: tuple[Array, Array]) -> float:
-    """The inner product of U_a V_a' and U_b V_b', without forming either."""
-    return float(np.vdot(a[0].T @ b[0], a[1].T @ b[1]))
 
 
 def project(table: Table, V: Array, threshold: float, whole: Any = None) -> Array:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise, starmap
+from itertools import compress, pairwise, starmap
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -75,8 +75,8 @@ class Table:
     def of_views(cls, data: Views, scalers: Sequence[Scaler]) -> Table:
         """The table of `data`; by products where a view is large and sparse, and none has holes,
         which need arrays."""
-        sparse = any(is_sparse(x) and m.any() for x, m in zip(data.parts, data.mask.T, strict=True))
-        if not sparse or any(holes is not None for holes in data.hole_parts):
+        present = compress(data.parts, data.mask.any(0))
+        if not any(map(is_sparse, present)) or any(h is not None for h in data.hole_parts):
             return cls.of(parts(data, scalers))
         data = data.floating()
         x, zeros, shift, factor = [], [], [], []
