@@ -94,10 +94,8 @@ class Learned:
 
 @estimator
 class Method(Learned, ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc]
-    """The interface of methods, in scaled units: `learn`, `embed` and optional abilities.
-
-    Settings are fields, declared once; learned attributes end in an underscore.
-    """
+    """The interface of methods, in scaled units: `learn`, `embed` and optional abilities. Settings
+    are fields, declared once; learned attributes end in an underscore."""
 
     n_clusters: int | Literal["auto"] | None = setting(
         None, 'Number of clusters; "auto": the most stable one; None: no clusters.', at_least=1

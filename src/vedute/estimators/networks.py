@@ -77,7 +77,7 @@ class NetworkEstimator(Estimator):
         hp.check_settings()
         model = hp.build(shapes, likelihoods, names, length)
         model.observation = nn.ModuleList(likelihoods)  # their parameters are trained and saved
-        channels_last = any(p.ndim == 4 for p in model.parameters())
+        channels_last = 4 in map(Tensor.dim, model.parameters())
         channels_last &= not (ARM and self.torch_device().type == "cpu")
         return model.to(memory_format=torch.channels_last) if channels_last else model  # type: ignore[call-overload]
 

@@ -14,7 +14,7 @@ from vedute.estimators.context import FitContext
 from vedute.estimators.networks import NetworkEstimator, models
 from vedute.estimators.neural_training import Training
 from vedute.estimators.settings import Range, estimator, setting
-from vedute.nn import coders, convolutions
+from vedute.nn import convolutions
 from vedute.scale import ranks
 from vedute.training.history import Record
 from vedute.training.model import Stage, Terms
@@ -109,9 +109,8 @@ class NeuralEstimator(NetworkEstimator):
         """Return the estimator with settings that depend on data and device filled in. shapes: of
         the views; length: of training, in steps, or in epochs if these are set; rows: their number,
         or None if unknown."""
-        network = getattr(self, "network", "mlp")
-        auto = network == convolutions.AUTO
-        if auto and any(coders.by_convolution(shape, network) for shape in shapes):
+        auto = getattr(self, "network", "mlp") == convolutions.AUTO
+        if auto and any(map(convolutions.is_image, shapes)):
             return self.having({"network": convolutions.chosen(self.torch_device().type)})
         return self
 

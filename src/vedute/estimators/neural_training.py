@@ -12,6 +12,7 @@ from time import monotonic
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from vedute.data.holdout import HoldOut
 from vedute.data.views import Views
@@ -167,7 +168,7 @@ def thread_settings(model: Model, data: Views, batch_size: int) -> Iterator[None
     On ARM, disable oneDNN, whose products of small matrices take up to seven times as long."""
     exact, threads = torch.get_float32_matmul_precision(), torch.get_num_threads()
     images = max(map(len, data.shapes)) > 1
-    work = sum(p.numel() for p in model.parameters()) * min(batch_size or len(data), len(data))
+    work = sum(map(Tensor.numel, model.parameters())) * min(batch_size or len(data), len(data))
     torch.set_float32_matmul_precision("high")
     _set_threads(1 if work < SMALL_STEP and not images else threads, threads)
     set_one_dnn: Any = torch.backends.mkldnn.set_flags  # returns what was set
