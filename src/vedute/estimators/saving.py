@@ -170,12 +170,14 @@ def read(folder: str | Path) -> Saved:
                 break
             if _sum(text.replace(str(facts["sha256"]), "", 1)) != facts["sha256"]:
                 raise ValueError(f"{FACTS} is not as it was saved")
-            if _file(folder, facts["tensors"]).is_file():
+            files = [facts["tensors"], *facts["mapped"].values()]
+            gone = [name for name in files if not _file(folder, name).is_file()]
+            if not gone:
                 arrays = _arrays(folder, facts)
                 facts = json.loads(text, object_hook=partial(_unpack, arrays))
                 return Saved(*(facts[k] for k in Saved._fields))
         else:
-            raise ValueError(f"{facts['tensors']} is gone")
+            raise ValueError(f"{gone[0]} is gone")
     except DAMAGED as e:
         raise ValueError(f"the saved model in {folder} is damaged ({e}); save it again") from None
     raise ValueError(
