@@ -111,7 +111,7 @@ def test_blend_has_that_of_its_first_expert():
     data = blobs(40)
     model = small(METHODS["blend"]).fit(data)
     std = model.transform(data, return_std=True)[1]
-    inner = model.first.embed_std(model.learner.scaled(data))
+    inner = model.parts()[0].embed_std(model.learner.scaled(data))
     np.testing.assert_array_equal(std, inner)
     fills = small(METHODS["blend"], experts=("lowrank_fill",), expert_settings=None).fit(data)
     with pytest.raises(TypeError, match="LowRankFill has no posterior"):
