@@ -18,10 +18,10 @@ from scipy import sparse
 from torch import Tensor
 
 from vedute.data.escaping import listed
-from vedute.data.frames import Fitted, ViewSpec, from_frame, is_frame, is_number, join_ids
+from vedute.data.frames import Fitted, Frame, ViewSpec, from_frame, is_number, join_ids
 from vedute.data.problems import EnoughError, incomplete, noted
 from vedute.data.rows import Part, as_part, by_row
-from vedute.data.tables import Columns, as_array, as_table, is_table, split, top_levels
+from vedute.data.tables import Columns, as_array, as_table, split, top_levels
 
 Array = NDArray[Any]
 Bools = NDArray[np.bool_]
@@ -59,7 +59,8 @@ def read(
     `like`: specs of a fitted estimator. aligned: row i is sample i in frames, too, and frames may
     stand beside arrays. dtype, own: see `as_part`."""
     X = as_table(X)
-    columns = top_levels(X) if columns is None else columns
+    if columns is None and isinstance(getattr(X, "columns", None), pd.MultiIndex):
+        columns = top_levels(X.columns)
     fitted = {s.name: s for s in like or ()}
     views = named(X, columns, [*fitted])
     n, index = _rows(views, aligned)
@@ -127,8 +128,15 @@ def observed(present: Bools, mask: Any, names: Sequence[str], ids: Array | None)
 def named(X: Any, columns: Columns | None, names: Sequence[str]) -> dict[str, Any]:
     """Convert a table or container X to a dict of views in their order, which is that of the
     samples of frames. names: of fitted views; those that X lacks are None."""
-    if columns is not None or is_table(X):
+    if columns is not None:
         X = split(X, columns, lenient=bool(names))
+    elif isinstance(X, np.ndarray) and X.ndim != 2:
+        raise ValueError(
+            f"X is one array of rank {X.ndim}. Expected 2D array; Reshape your data to "
+            "(n_samples, n_features), or pass a list with one array per view"
+        )
+    elif isinstance(X, np.ndarray | Frame) or sparse.issparse(X):
+        X = {"view0": X}
     if isinstance(X, Mapping):
         views = {str(k): v for k, v in X.items()}
         if len(views) < len(X):
@@ -152,28 +160,20 @@ def named(X: Any, columns: Columns | None, names: Sequence[str]) -> dict[str, An
         )
     if not views:
         raise ValueError("X has no views; pass at least one")
-    if names:  # a frame without rows is like None
-        views = {k: None if is_frame(v) and not len(v) else v for k, v in views.items()}
+    for name in names:
+        if isinstance(views[name], Frame) and not len(views[name]):  # like None
+            views[name] = None
     return views
 
 
 def _rows(views: Mapping[str, Any], aligned: bool) -> tuple[int, pd.Index | None]:
     """Count the samples, and join the ids of frames."""
-    present = {k: v for k, v in views.items() if v is not None}
-    if not present:
-        raise ValueError("every view is None; pass at least one view with data")
-    frames = {k: v for k, v in present.items() if is_frame(v)}
-    if frames and not aligned:
-        if len(frames) < len(present):
-            other = next(k for k in present if k not in frames)
-            raise TypeError(
-                f"view {other!r} is an array while view {next(iter(frames))!r} is a frame; "
-                "pass all views as frames (joined by index) or all as arrays (aligned by row)"
-            )
-        index = join_ids(frames)
-        return len(index), index
-    sizes = {}
-    for name, view in present.items():
+    frames, sizes = dict[str, Frame](), dict[str, int]()
+    for name, view in views.items():
+        if view is None:
+            continue
+        if isinstance(view, Frame):
+            frames[name] = view
         try:
             shape = view.shape if sparse.issparse(view) else np.shape(view)
         except ValueError:
@@ -181,6 +181,17 @@ def _rows(views: Mapping[str, Any], aligned: bool) -> tuple[int, pd.Index | None
         if not shape:
             raise ValueError(f"view {name!r} is a single number; pass (n_samples, n_features)")
         sizes[name] = int(shape[0])
+    if not sizes:
+        raise ValueError("every view is None; pass at least one view with data")
+    if frames and not aligned:
+        if len(frames) < len(sizes):
+            other = next(k for k in sizes if k not in frames)
+            raise TypeError(
+                f"view {other!r} is an array while view {next(iter(frames))!r} is a frame; "
+                "pass all views as frames (joined by index) or all as arrays (aligned by row)"
+            )
+        index = join_ids(frames)
+        return len(index), index
     if len(set(sizes.values())) > 1:
         lengths = ", ".join(f"{k!r} {n}" for k, n in sizes.items())
         raise ValueError(
@@ -202,7 +213,7 @@ def _array(
         if fitted is not None and len(spec.shape) == 1 and n * spec.shape[0] > SMALL:
             return sparse.csr_array((n, *spec.shape)), spec
         return np.full((n, *spec.shape), np.nan), spec
-    if is_frame(view):
+    if isinstance(view, Frame):
         assert ids is not None
         frame = view.to_frame() if isinstance(view, pd.Series) else view
         if not frame.shape[1]:
@@ -226,7 +237,8 @@ def _array(
     is_bytes = dtype == "uint8" if fitted is None else fitted.dtypes == ("uint8",)
     last = is_bytes and have_channels_last(name, a.shape, fitted)
     a = np.moveaxis(a, -1, -3) if last else a
-    if not (is_bytes and a.dtype == np.uint8 and a.ndim > 2):
+    images = is_bytes and a.dtype == np.uint8 and a.ndim > 2
+    if not images and a.dtype not in (np.float32, np.float64):
         a = _numbers(name, a)
     if fitted is not None:
         same_shape(a.shape[1:], fitted)
@@ -294,8 +306,6 @@ def _numbers(name: str, a: Array) -> Array:
         raise ValueError(
             f"Complex data not supported: view {name!r}; pass real and imaginary parts"
         )
-    if np.issubdtype(a.dtype, np.floating):
-        return a if a.dtype in (np.float32, np.float64) else a.astype(np.float64)
     try:
         if a.dtype.kind in "mM":
             raise ValueError(f"it is {a.dtype}")

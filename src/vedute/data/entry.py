@@ -14,7 +14,7 @@ from scipy import sparse
 from torch import Tensor
 
 from vedute.data import checks, fill, foreign, rows
-from vedute.data.frames import ViewSpec, is_frame
+from vedute.data.frames import Frame, ViewSpec
 from vedute.data.mapped import Stack
 from vedute.data.tables import Columns, as_array, chosen
 from vedute.data.views import Views, read
@@ -63,14 +63,25 @@ class Filling:
         floats: bool = True,
     ) -> None:
         self.entry, self.anew, self.with_gaps, self.written = entry, anew, with_gaps, 0
-        self.views, self.specs, self.copies = list[Any](), list[ViewSpec](), list[Copy | Stack]()
+        self.views, self.specs, self.copies = list[Any](), list[ViewSpec](), list[Array | Stack]()
         for v, spec in enumerate(entry.parts.specs):
             view = rows.whole(entry.parts.views[spec.name])
             if floats and v in anew:
                 spec = replace(spec, dtypes=("float64",) * len(spec.dtypes), origins=())
-                view = _in_floats(view)
-            late = view is None or is_frame(view) or sparse.issparse(view)  # after all rows
-            self.copies.append(Stack(len(entry.views)) if late else Copy(view))
+                if isinstance(view, Tensor):
+                    view = view if view.is_floating_point() else view.double()
+                elif isinstance(view, pd.DataFrame):
+                    view = pd.DataFrame(0.0, view.index, view.columns)
+                elif isinstance(view, pd.Series):
+                    view = pd.Series(0.0, view.index, name=view.name)
+                elif view is not None and np.dtype(getattr(view, "dtype", object)).kind != "f":
+                    is_array = not sparse.issparse(view)
+                    view = np.zeros(np.shape(view)) if is_array else view.astype(np.float64)
+            if view is None or isinstance(view, Frame) or sparse.issparse(view):  # after all rows
+                self.copies.append(Stack(len(entry.views)))
+            else:
+                a = np.array(as_array(view))
+                self.copies.append(a if a.dtype.kind in "biufO" else a.astype(np.float64))
             self.views.append(view)
             self.specs.append(spec)
 
@@ -79,16 +90,25 @@ class Filling:
         at = slice(self.written, self.written + len(batch))
         self.written = at.stop
         for v, (copy, value) in enumerate(zip(self.copies, values, strict=True)):
-            if isinstance(copy, Copy):
-                copy.fill(at, value, self._gap(batch, v))
-            else:
+            if isinstance(copy, Stack):
                 copy.add(value)
+                continue
+            own, gap = copy[at], ~batch.seen(v).cpu().numpy() | (v in self.anew)
+            if value.ndim == own.ndim == 4 and value.shape != own.shape:  # images of the user
+                value, gap = (np.moveaxis(a, -3, -1) for a in (value, gap))  # channels last
+            gap = gap.reshape(own.shape)  # columns may be one number
+            own[gap] = fill.as_dtype(value.reshape(own.shape), own.dtype)[gap]
 
     def filled(self) -> Any:
         """Return the copy, after all rows were added."""
         X, copies = self.entry.parts.X, list[Any]()
-        for v, copy in enumerate(self.copies):
-            copies.append(copy.view() if isinstance(copy, Copy) else self._view(v, copy.array))
+        for v, (view, copy) in enumerate(zip(self.views, self.copies, strict=True)):
+            if isinstance(copy, Stack):
+                copies.append(self._late(v, copy.array))
+            elif isinstance(view, Tensor):
+                copies.append(torch.from_numpy(copy).to(view.device, view.dtype))
+            else:
+                copies.append(copy)
         if not isinstance(X, Views):
             filled, back = _joined(self.entry.parts, copies), self.entry.back
             return filled if back is None else back(filled)
@@ -105,53 +125,21 @@ class Filling:
             sizes=(),
         )
 
-    def _gap(self, views: Views, v: int) -> Array:
-        """Mask (k, *shape_v) of the entries of view v that are written."""
-        seen = views.seen(v).cpu().numpy()
-        return np.ones_like(seen) if v in self.anew else ~seen
-
-    def _view(self, v: int, value: Array) -> Any:
+    def _late(self, v: int, value: Array) -> Any:
         """Fill a frame, a sparse matrix, or a view that no sample has with values (n, *shape_v)."""
         view, spec, index = self.views[v], self.specs[v], self.entry.parts.rows
-        gap = self._gap(self.entry.views, v)
+        gap = ~self.entry.views.seen(v).cpu().numpy() | (v in self.anew)
         if sparse.issparse(view):
-            return fill.filled_sparse(view, value, gap)
+            holed, csr = gap.any(1), view.reshape(value.shape).tocsr()  # others are unchanged
+            filled = fill.as_dtype(value[holed], view.dtype)
+            new = sparse.csr_array(np.where(gap[holed], filled, csr[holed].toarray()))
+            order = np.arange(len(value))
+            order[holed] = len(value) + np.arange(new.shape[0])
+            stacked = sparse.vstack([csr, new], format="csr")[order]
+            return type(view)(stacked.reshape(view.shape))
         if index is None:
             return fill.as_array(value, spec)
         return fill.filled_frame(view, index, value, gap, spec)
-
-
-class Copy:
-    """An array or tensor of numbers whose missing entries are filled block by block."""
-
-    def __init__(self, view: Any) -> None:
-        self.tensor = (view.device, view.dtype) if isinstance(view, Tensor) else None
-        a = np.array(as_array(view))
-        self.array: Array = a if a.dtype.kind in "biufO" else a.astype(np.float64)
-
-    def fill(self, at: slice, value: Array, gap: Array) -> None:
-        """Fill rows with values (k, *shape) where gap is True."""
-        own = self.array[at]
-        if value.ndim == own.ndim == 4 and value.shape != own.shape:  # images of the user
-            value, gap = (np.moveaxis(a, -3, -1) for a in (value, gap))  # channels last
-        gap = gap.reshape(own.shape)  # columns may be one number
-        own[gap] = fill.as_dtype(value.reshape(own.shape), own.dtype)[gap]
-
-    def view(self) -> Any:
-        return self.array if self.tensor is None else torch.from_numpy(self.array).to(*self.tensor)
-
-
-def _in_floats(view: Any) -> Any:
-    """Convert a view to floats, all of which are to be written; frames lose their cells."""
-    if isinstance(view, Tensor):
-        return view if view.is_floating_point() else view.double()
-    if isinstance(view, pd.DataFrame):
-        return pd.DataFrame(0.0, view.index, view.columns)
-    if isinstance(view, pd.Series):
-        return pd.Series(0.0, view.index, name=view.name)
-    if view is None or np.dtype(getattr(view, "dtype", object)).kind == "f":
-        return view
-    return view.astype(np.float64) if sparse.issparse(view) else np.zeros(np.shape(view))
 
 
 def _joined(parts: checks.Parts, copies: list[Any]) -> Any:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import sparse
 
 from vedute.data import dates
 from vedute.data.cells import as_text, decimals, is_text, stripped, without_limits
@@ -34,16 +33,6 @@ def as_array(value: Array, spec: ViewSpec) -> Array:
     dtypes = spec.dtypes if spec.columns is None else ()
     dtype = np.dtype(dtypes[0]) if dtypes else value.dtype
     return value if value.dtype == dtype else as_dtype(value, dtype)
-
-
-def filled_sparse(view: Any, value: Floats, gap: Any) -> Any:
-    """Fill a sparse matrix; complete rows are unchanged."""
-    holed, csr = gap.any(1), view.reshape(value.shape).tocsr()
-    new = np.where(gap[holed], as_dtype(value[holed], view.dtype), csr[holed].toarray())
-    order = np.arange(len(value))
-    order[holed] = len(value) + np.arange(len(new))
-    stacked = sparse.vstack([csr, sparse.csr_array(new)], format="csr")[order]
-    return type(view)(stacked.reshape(view.shape))
 
 
 def filled_frame(

@@ -12,7 +12,7 @@ import pandas as pd
 
 from vedute.data import omics
 from vedute.data.cells import decimals
-from vedute.data.frames import is_frame, is_plain
+from vedute.data.frames import Frame, is_plain
 from vedute.data.tables import items, replaced
 
 Back = Callable[[Any], Any]
@@ -27,7 +27,7 @@ def as_pandas(X: Any) -> tuple[Any, Back | None]:
         X = omics.views(X, "X")
     sources, indexed = {}, list[Any]()
     for k, view in items(X):
-        if is_frame(view):
+        if isinstance(view, Frame):
             indexed.append(k)
         elif not DOORS.isdisjoint(dir(type(view))):
             sources[k] = _narwhals(k, view)

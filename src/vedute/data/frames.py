@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, TypeGuard
+from typing import Any
 from unicodedata import normalize
 
 import numpy as np
@@ -64,10 +64,6 @@ def check_same(mine: ViewSpec, fitted: ViewSpec) -> None:
                 f"view {mine.name!r} has {what} {listed(current or ())}, fitted on "
                 f"{listed(expected or ())}; pass the DataFrames themselves, or the {what} as then"
             )
-
-
-def is_frame(view: Any) -> TypeGuard[Frame]:
-    return isinstance(view, (pd.DataFrame, pd.Series))
 
 
 def join_ids(frames: Mapping[str, Frame]) -> pd.Index:

@@ -87,21 +87,15 @@ def unpacked(path: Path) -> io.BufferedReader:
     return io.BufferedReader(_Limited(path), 1 << 16)
 
 
-class _Limited(io.RawIOBase):
+class _Limited(gzip.GzipFile):
     def __init__(self, path: Path) -> None:
-        self.path, self.inside, self.left = path, gzip.GzipFile(path), most_bytes()
-
-    def readable(self) -> bool:
-        return True
+        super().__init__(path)
+        self.path, self.left = path, most_bytes()
 
     def readinto(self, buffer: Any) -> int:
-        count = self.inside.readinto(buffer)
+        count = super().readinto(buffer)
         self.left -= count
         if self.left < 0:
             limit = most_bytes()
             reject(self.path, f"more than {shown(limit)}", f"{10 * limit}, say")
         return count
-
-    def close(self) -> None:
-        self.inside.close()
-        super().close()

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from vedute.data.escaping import close_to
-from vedute.data.frames import is_frame
+from vedute.data.frames import Frame
 
 Columns = Mapping[str, Any]
 
@@ -24,30 +24,18 @@ def as_table(X: Any) -> Any:
         numbers = len(first) > 0 and np.ndim(first[0]) == 0
         rows = numbers and all(isinstance(x, (list, tuple)) and len(x) == len(first) for x in X)
         return np.asarray(X) if rows else X
-    if isinstance(X, (Mapping, np.ndarray)) or is_frame(X) or sparse.issparse(X):
+    if isinstance(X, Mapping | np.ndarray | Frame) or sparse.issparse(X):
         return X
     array = as_array(X)
     return array if array.ndim else X
 
 
-def is_table(X: Any) -> bool:
-    if isinstance(X, np.ndarray) and X.ndim != 2 and X.dtype != object:
-        raise ValueError(
-            f"X is one array of rank {X.ndim}. Expected 2D array; Reshape your data to "
-            "(n_samples, n_features), or pass a list with one array per view"
-        )
-    return is_frame(X) or sparse.issparse(X) or (isinstance(X, np.ndarray) and X.ndim == 2)
-
-
-def top_levels(table: Any) -> Columns | None:
-    """Columns of each view in a frame whose columns have several levels: the top one names the
-    views."""
-    if not isinstance(table, pd.DataFrame) or not isinstance(table.columns, pd.MultiIndex):
-        return None
-    tops = table.columns.get_level_values(0)
+def top_levels(columns: pd.MultiIndex) -> Columns:
+    """Columns of each view, which the top one of several levels names."""
+    tops = columns.get_level_values(0)
     if tops.hasnans:
         raise ValueError("a column has no name in the top level, that of the views; give it one")
-    return {top: table.columns[tops == top].tolist() for top in tops.unique()}
+    return {top: columns[tops == top].tolist() for top in tops.unique()}
 
 
 def items(X: Any) -> Iterable[tuple[Any, Any]]:
@@ -78,16 +66,14 @@ def without(X: Any, drop: str | Sequence[Any]) -> Any:
     return replaced(X, {k: v.drop(columns=names, errors="ignore") for k, v in frames.items()})
 
 
-def split(table: Any, columns: Columns | None, lenient: bool = False) -> dict[str, Any]:
+def split(table: Any, columns: Columns, lenient: bool = False) -> dict[str, Any]:
     """Split one 2-D table into views. lenient: a frame may lack columns that are named."""
-    if columns is None:
-        return {"view0": table}
     if not isinstance(columns, Mapping):
         raise TypeError(
             f"columns= is a dict of views, got {columns!r}; pass columns={{'a': slice(50), ...}}"
         )
     table = table.to_frame() if isinstance(table, pd.Series) else table
-    if not is_frame(table) and not sparse.issparse(table) and not isinstance(table, np.ndarray):
+    if not isinstance(table, Frame | np.ndarray) and not sparse.issparse(table):
         raise TypeError(
             f"columns= cuts one 2-D table into views, got {type(table).__name__}; pass an array, "
             "a sparse matrix or a DataFrame, or leave columns= out"
@@ -99,8 +85,8 @@ def split(table: Any, columns: Columns | None, lenient: bool = False) -> dict[st
         )
     parts, views = {name: chosen(which) for name, which in columns.items()}, {}
     table = table.tocsc() if sparse.issparse(table) else table
-    by_position = not is_frame(table) or _are_positions(parts.values(), table.columns)
-    cells: Any = table.iloc if is_frame(table) else table
+    by_position = not isinstance(table, Frame) or _are_positions(parts.values(), table.columns)
+    cells: Any = table.iloc if isinstance(table, Frame) else table
     for name, which in parts.items():
         try:
             if by_position or isinstance(which, slice):
