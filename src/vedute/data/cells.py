@@ -4,7 +4,7 @@ limits of detection, marks for missing values, and the messages for time spans a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from decimal import Context, Decimal
 from typing import Any
 
@@ -18,6 +18,7 @@ MISSING = ("", "NA", "N/A", "n/a", "nan", "NaN", "NAN", "null", "NULL", "-", "?"
            "#N/A", "<NA>")  # fmt: skip
 INTEGER = r"[+-]?[0-9]+"
 COMMA = r"[+-]?[0-9]*,[0-9]+(?:[eE][+-]?[0-9]+)?"  # a number with a decimal comma
+WITH_COMMAS = f"{COMMA}|{INTEGER}(?:[eE][+-]?[0-9]+)?"  # a cell of a column of such numbers
 OTHERS = (bytes, dict, list, np.ndarray, set)  # objects in cells of parquet and Python
 EXACT_DECIMALS = Context(prec=1000)  # digits; the largest float has 309
 MOST_LEVELS = 50  # more texts in a column are names, or notes
@@ -105,22 +106,8 @@ def truth_words(cells: pd.Series) -> list[str] | None:
     return None
 
 
-def same_truths(cells: pd.Series, levels: Sequence[Any]) -> pd.Series:
-    """Map words for yes and no to those that were fitted, where these are such words."""
-    meant = {TRUTHS.get(k.lower()): k for k in levels if isinstance(k, str)}
-    if len(levels) != 2 or {*meant} != {True, False}:
-        return cells
-    words = {x: meant.get(TRUTHS.get(str(x).lower()), x) for x in cells.dropna().unique()}
-    return cells if all(k == v for k, v in words.items()) else cells.astype(object).map(words)
-
-
 def all_match(cells: pd.Series, pattern: str) -> bool:
     return all(isinstance(x, str) and re.fullmatch(pattern, x) for x in cells.dropna())
-
-
-def have_commas(cells: pd.Series) -> bool:
-    """Whether all cells are numbers, some with a decimal comma."""
-    return all_match(cells, f"{COMMA}|{INTEGER}(?:[eE][+-]?[0-9]+)?")
 
 
 def first_word(where: str, cells: pd.Series) -> tuple[str, str, list[str]]:

@@ -31,18 +31,12 @@ CHANNELS = (1, 3, 4)  # of images: gray, colors, colors and opacity
 
 
 class Parts(NamedTuple):
-    """X taken apart.
-
-    X, columns   the object itself, and how one table was cut into views
-    views        by name, as the user has them (None: no sample has it)
-    rows         the ids of all samples, if any
-    specs        L descriptions
-    """
+    """X taken apart."""
 
     X: Any
-    columns: Columns | None
-    views: dict[str, Any]
-    rows: pd.Index | None
+    columns: Columns | None  # of the views that one table was cut into
+    views: dict[str, Any]  # as the user has them; None: no sample has it
+    rows: pd.Index | None  # ids of all samples
     specs: list[ViewSpec]
 
 

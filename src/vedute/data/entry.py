@@ -24,16 +24,11 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class Entry:
-    """The input of a user, read once: as Views, and ready to be filled.
+    """The input of a user, read once: as Views, and ready to be filled."""
 
-    views   checked; its specs describe the input
-    parts   X taken apart
-    back    converts filled frames to tables of polars or pyarrow; None where X has none
-    """
-
-    views: Views
+    views: Views  # checked; its specs describe the input
     parts: checks.Parts
-    back: foreign.Back | None
+    back: foreign.Back | None  # converts filled frames to tables of polars or pyarrow
 
     @classmethod
     def of(cls, X: Any, mask: Any = None, columns: Columns | None = None, **how: Any) -> Entry:
@@ -48,19 +43,14 @@ class Entry:
 
 
 class Filling:
-    """A copy of the user's input, filled block by block where it has gaps.
-
-    anew       views that are written as a whole, observed values as well
-    with_gaps  views whose values may be NaN, which stays missing where X is a Views
-    floats     whether views that are written anew become floats: they are on another scale, say
-    """
+    """A copy of the user's input, filled block by block where it has gaps."""
 
     def __init__(
         self,
         entry: Entry,
-        anew: Collection[int] = (),
-        with_gaps: Collection[int] = (),
-        floats: bool = True,
+        anew: Collection[int] = (),  # views that are written as a whole, observed values as well
+        with_gaps: Collection[int] = (),  # views with NaN, which stays missing where X is a Views
+        floats: bool = True,  # whether views `anew` become floats: they are on another scale, say
     ) -> None:
         self.entry, self.anew, self.with_gaps, self.written = entry, anew, with_gaps, 0
         self.views, self.specs, self.copies = list[Any](), list[ViewSpec](), list[Array | Stack]()
@@ -145,14 +135,13 @@ class Filling:
 def _joined(parts: checks.Parts, copies: list[Any]) -> Any:
     """Put filled views into an object like X; columns of a table in no view are unchanged."""
     X, columns = parts.X, parts.columns
-    if columns is None and isinstance(X, (list, tuple)):
-        return tuple(copies) if isinstance(X, tuple) else copies
-    if columns is None and not isinstance(X, Mapping):
-        return copies[0]
     views = {spec.name: view for spec, view in zip(parts.specs, copies, strict=True)}
-    if columns is None:
+    if columns is None and isinstance(X, Mapping):
         named = {k: views.pop(str(k)) for k in X}
         return named | views
+    if columns is None:
+        copies = copies if isinstance(X, (list, tuple)) else copies[0]
+        return tuple(copies) if isinstance(X, tuple) else copies
     if isinstance(X, pd.DataFrame):
         return fill.with_columns(X, pd.concat(copies, axis=1))
     out = np.array(X.toarray() if sparse.issparse(X) else X)

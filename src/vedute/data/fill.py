@@ -114,9 +114,30 @@ def written(column: pd.Series, new: pd.Series, missing: NDArray[np.bool_]) -> pd
 
 
 def _filled_column(column: pd.Series, new: Array, where: Array, missing: Array) -> Any:
-    """Fill one column: the user's cells, which are at rows `where`, and new ones (n,) where they
-    are missing."""
-    cells, known, dtype = _like_column(column, new), ~missing[where], column.dtype
+    """Fill one column: the user's cells, which are at rows `where`, and where they are missing new
+    ones (n,): categories (objects), dates or floats, in its format: text, decimals or its dtype."""
+    dtype: Any = column.dtype
+    text, dated, known = is_text(column), new.dtype.kind == "M", ~missing[where]
+    cells: Any
+    if new.dtype == object:
+        cells = new
+    elif dated and text:
+        cells = np.array(dates.written(new, dates.wording(stripped(column))), dtype=object)
+    elif dated:
+        cells = dates.like_column(new, column)
+    elif text:
+        (strings, _), mark = without_limits(stripped(column)), "."
+        number, truth = as_numbers(strings), next(iter(strings.dropna()), "")
+        if number is None:
+            number, mark = as_numbers(strings.str.replace(",", ".")), ","
+        assert number is not None
+        cells = np.array(as_text(as_dtype(new, _plain(number)), mark, truth), dtype=object)
+    elif form := _decimal_form(column):
+        cells = np.array(decimals(new.tolist(), *form), dtype=object)
+    else:
+        kind = getattr(dtype, "subtype", dtype)
+        cells = as_dtype(new, _plain(column))
+        cells = cells.astype(kind) if isinstance(kind, np.dtype) else pd.array(cells, kind)
     objects = cells.dtype == object
     if known.any():
         own: Any = column.to_numpy(object) if objects else column.array
@@ -125,32 +146,7 @@ def _filled_column(column: pd.Series, new: Array, where: Array, missing: Array) 
         lacking = [k for k in dict.fromkeys(new) if k is not None and k not in dtype.categories]
         if lacking:
             dtype = pd.CategoricalDtype([*dtype.categories, *lacking], dtype.ordered)
-    return cells if new.dtype.kind == "M" and not objects else pd.Series(cells, dtype=dtype).array
-
-
-def _like_column(column: pd.Series, new: Array) -> Any:
-    """Convert categories (objects), dates or floats to the format of a column: its text, decimals
-    or dtype."""
-    text, dated = is_text(column), new.dtype.kind == "M"
-    if new.dtype == object:
-        return new
-    if dated and not text:
-        return dates.like_column(new, column)
-    if dated:
-        return np.array(dates.written(new, dates.wording(stripped(column))), dtype=object)
-    if text:
-        (strings, _), mark = without_limits(stripped(column)), "."
-        number, truth = as_numbers(strings), next(iter(strings.dropna()), "")
-        if number is None:
-            number, mark = as_numbers(strings.str.replace(",", ".")), ","
-        assert number is not None
-        return np.array(as_text(as_dtype(new, _plain(number)), mark, truth), dtype=object)
-    form = _decimal_form(column)
-    if form is not None:
-        return np.array(decimals(new.tolist(), *form), dtype=object)
-    dtype: Any = getattr(column.dtype, "subtype", column.dtype)
-    cells = as_dtype(new, _plain(column))
-    return cells.astype(dtype) if isinstance(dtype, np.dtype) else pd.array(cells, dtype)
+    return cells if dated and not objects else pd.Series(cells, dtype=dtype).array
 
 
 def _decimal_form(column: pd.Series) -> tuple[int, int | None] | None:

@@ -49,9 +49,15 @@ def as_pandas(X: Any) -> tuple[Any, Back | None]:
 
     def back(filled: Any) -> Any:
         """Convert each view to its original library, and new views to that of the first."""
-        views = {}
+        import narwhals as nw
+
+        views, library = {}, example.implementation
         for k, new in items(filled):
-            views[k] = _back(sources[k], frames[k], new) if k in sources else _table(example, new)
+            if k in sources:
+                views[k] = _back(sources[k], frames[k], new)
+            else:
+                columns = {c.name: c for c in _series(example, new)}
+                views[k] = nw.DataFrame.from_dict(columns, backend=library).to_native()
         return replaced(filled, views)
 
     return replaced(X, frames), back
@@ -132,14 +138,6 @@ def _back(table: Any, before: Any, filled: Any) -> Any:
     import narwhals as nw
 
     return nw.from_native(native).with_columns(*_series(table, absent)).to_native()
-
-
-def _table(like: Any, frame: pd.DataFrame) -> Any:
-    """Make a table of the same library."""
-    import narwhals as nw
-
-    columns = {c.name: c for c in _series(like, frame)}
-    return nw.DataFrame.from_dict(columns, backend=like.implementation).to_native()
 
 
 def _series(like: Any, frame: pd.DataFrame) -> list[Any]:

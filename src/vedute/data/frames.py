@@ -28,22 +28,15 @@ Column = tuple[NDArray[np.float64], Levels, str | None, pd.Series]
 
 @dataclass(frozen=True)
 class ViewSpec:
-    """Description of a view: its name, the shape of one sample and, for frames, the columns.
-
-    `levels` holds the categories of each categorical column, which takes one number for two
-    levels and one-hot columns for more; None for a column of numbers.
-    `dtypes`: of each column of a frame, or of the array; empty where unknown.
-    `channels_last`: whether these are images with the channels last; in `shape` they are first.
-    `origins`: the day from which dates are counted, by column.
-    """
+    """Description of a view, and of the columns of a frame."""
 
     name: str
-    shape: tuple[int, ...]
+    shape: tuple[int, ...]  # of one sample; of images, the channels are first
     columns: tuple[Hashable, ...] | None = None
-    levels: tuple[Levels, ...] | None = None
-    dtypes: tuple[str, ...] = ()
-    channels_last: bool = False
-    origins: tuple[str | None, ...] = ()
+    levels: tuple[Levels, ...] | None = None  # categories; more than two take one-hot columns
+    dtypes: tuple[str, ...] = ()  # of each column, or of the array; empty where unknown
+    channels_last: bool = False  # of the user's images
+    origins: tuple[str | None, ...] = ()  # days from which the dates of columns are counted
 
 
 Fitted = Sequence[ViewSpec] | None  # the views that an estimator was fitted on
@@ -229,7 +222,11 @@ def _column(name: str, s: pd.Series, known: Levels, since: str | None, fitted: b
 
 def _categories(where: str, s: pd.Series, known: Levels) -> Column:
     if known is not None:
-        levels, s = known, cells.same_truths(s, known)
+        levels, truths = known, cells.TRUTHS
+        meant = {truths.get(k.lower()): k for k in levels if isinstance(k, str)}
+        if len(levels) == 2 and {*meant} == {True, False}:  # other words for yes and no
+            words = {x: meant.get(truths.get(str(x).lower()), x) for x in s.dropna().unique()}
+            s = s if all(k == x for k, x in words.items()) else s.astype(object).map(words)
     else:  # of many that are declared for other samples only, those that occur
         many = len(s.cat.categories) > cells.MOST_LEVELS
         levels = tuple((s.cat.remove_unused_categories() if many else s).cat.categories)
@@ -255,7 +252,7 @@ def _of_text(where: str, s: pd.Series) -> tuple[pd.Series, pd.Series]:
     number = cells.numbers(number_text)
     if number is not None:
         return number, limit_cells
-    if cells.have_commas(number_text):
+    if cells.all_match(number_text, cells.WITH_COMMAS):
         example = next(x for x in number_text.dropna() if "," in x)
         raise ValueError(
             f"{where} holds {example!r}, a number with a comma, as text; "

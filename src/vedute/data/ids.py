@@ -17,10 +17,7 @@ MOST_COMPARED = 8  # ids of one form
 
 
 def warn_of_look_alikes(indices: Mapping[str, pd.Index]) -> None:
-    """Warn of ids that differ in writing only, unless one view has both.
-
-    indices: ids by the name of the view
-    """
+    """Warn of ids that differ in writing only, unless one view has both; indices: by view."""
     first, *others = indices.values()
     integers = all(index.dtype.kind in "iu" for index in indices.values())
     if integers or all(index.equals(first) for index in others):

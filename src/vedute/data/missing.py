@@ -38,11 +38,9 @@ def drop_views(
     views: Any, rate: float, seed: int, protocol: str = "bernoulli", groups: Any = None
 ) -> Views:
     """Hide views by a named protocol; a row that would lose its last view, or a column its last
-    value, keeps it.
-
-    `views`: a Views, or input of `Views.of`. `groups`: for the protocol `group`, one per sample; by
-    default twenty at random. Labels are possible, but then the missing views reveal the class.
-    """
+    value, keeps it. `views`: a Views, or input of `Views.of`. `groups`: for the protocol `group`,
+    one per sample; by default twenty at random. Labels are possible, but then the missing views
+    reveal the class."""
     whole = views if isinstance(views, Views) else Views.of(views)
     n, L = whole.shape
     before = whole.mask.cpu()
@@ -189,8 +187,6 @@ def icmvc(n: int, L: int, rate: float, rng: Generator) -> Mask:
 PROTOCOLS: Mapping[str, Protocol] = {
     p.__name__: p for p in (uniform, bernoulli, with_replacement, completer, dcp, icmvc)
 } | {"dsimvc": uniform}
-
-
 ALL = (*PROTOCOLS, *patterns.COHORTS, *patterns.VALUE_PROTOCOLS, patterns.GROUP_PROTOCOL)
 
 
@@ -242,11 +238,8 @@ def _check_rate(rate: float) -> None:
 
 
 def group_codes(groups: Any, n: int, ids: NDArray[Any] | None = None) -> NDArray[np.int64]:
-    """Number groups from 0, (n,).
-
-    groups: one value per sample, in their order; a Series is aligned by the ids of the samples,
-    where these have any.
-    """
+    """Number groups from 0, (n,): one value per sample, in their order; a Series is aligned by the
+    ids of the samples, where these have any."""
     if isinstance(groups, pd.Series) and ids is not None:
         index = pd.Index(groups.index.astype(str))
         twice = index[index.duplicated()].unique()

@@ -85,8 +85,12 @@ def split(table: Any, columns: Columns, lenient: bool = False) -> dict[str, Any]
         )
     parts, views = {name: chosen(which) for name, which in columns.items()}, {}
     table = table.tocsc() if sparse.issparse(table) else table
-    by_position = not isinstance(table, Frame) or _are_positions(parts.values(), table.columns)
-    cells: Any = table.iloc if isinstance(table, Frame) else table
+    cells, by_position = table, True
+    if isinstance(table, pd.DataFrame):  # whole numbers are positions, unless all are names
+        choices = [c for which in parts.values() if not isinstance(which, slice) for c in which]
+        whole = all(isinstance(c, (int, np.integer)) and not isinstance(c, bool) for c in choices)
+        by_position = whole and not all(c in table.columns for c in choices)
+        cells = table.iloc
     for name, which in parts.items():
         try:
             if by_position or isinstance(which, slice):
@@ -100,13 +104,6 @@ def split(table: Any, columns: Columns, lenient: bool = False) -> dict[str, Any]
                 "give a slice, names or positions of its columns"
             ) from None
     return views
-
-
-def _are_positions(parts: Iterable[Any], names: pd.Index) -> bool:
-    """Whether whole numbers are positions: yes, unless all of them are names of columns."""
-    choices = [c for part in parts if not isinstance(part, slice) for c in part]
-    numbers = all(isinstance(c, (int, np.integer)) and not isinstance(c, bool) for c in choices)
-    return numbers and not all(c in names for c in choices)
 
 
 def chosen(which: Any) -> Any:

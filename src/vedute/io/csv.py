@@ -421,7 +421,7 @@ def _parse_text(where: str, name: Any, column: pd.Series, how: Reading) -> _Pars
             words = number.astype(object).map({False: pair[0], True: pair[1]})
             number = words.astype(pd.CategoricalDtype([*pair]))
         return _Parsed(number, limit_cells, plain)
-    if cells.have_commas(plain):
+    if cells.all_match(plain, cells.WITH_COMMAS):
         number = cells.numbers(plain.str.replace(",", "."))
         if number is not None:
             return _Parsed(number, limit_cells, plain, commas=True)
