@@ -77,7 +77,7 @@ class PaperMVP(MVP):
         return replace(super().switches(shapes), **changed)
 
     @property
-    def correspondences(self) -> type[Correspondences]:
+    def correspondences(self) -> type[Correspondences]:  # type: ignore[override]
         return {"mlp": Correspondences, "linear": LinearMaps, "identity": Identities}[self.maps]
 
     def build(

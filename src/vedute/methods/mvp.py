@@ -254,7 +254,10 @@ class MVPModel(regularization.Regularized):
         self.table_numbers, self.shared = L * L * D, k
         self.divisor, self.beta_consensus = L, hp.beta / 2
         joint = variant.objective == "joint"
-        self.decoded = {True: (0,), False: (1,) if joint else (0, 1)}  # of Z0 and Z1, by `warm`
+        self.decoded: dict[bool, tuple[int, ...]] = {
+            True: (0,),
+            False: (1,) if joint else (0, 1),
+        }  # of Z0 and Z1, by `warm`
         dropout = hp.dropout or 0.0
         self.encoders, self.decoders = nn.ModuleList(), nn.ModuleList()
         for shape, likelihood, hidden in zip(shapes, likelihoods, hp.sizes(names), strict=True):
