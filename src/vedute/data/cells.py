@@ -124,9 +124,8 @@ def first_word(where: str, cells: pd.Series) -> tuple[str, str, list[str]]:
     rows, text = [str(i) for i in filled.index[~valid]], filled[~valid].iloc[0]
     if valid.mean() > 0.5:
         also = f" (also row{'s' * (len(rows) > 2)} {listed(rows[1:])})" if len(rows) > 1 else ""
-        raise ValueError(
-            f"{where}, row {rows[0]!r} holds {text!r} among {advice}, or leave the cell empty{also}"
-        )
+        fix = f"{advice}, or leave the cell empty{also}"
+        raise ValueError(f"{where}, row {rows[0]!r} holds {text!r} among {fix}")
     return rows[0], text, sorted(filled.unique())
 
 

@@ -79,10 +79,8 @@ def read(
         with noted(part=False):
             if infinite.any():
                 where = rows((np.arange(n) if ids is None else ids)[infinite])
-                raise ValueError(
-                    f"view {names[v]!r}: {where} infinite values (infinity); replace them by "
-                    "NaN or drop the rows"
-                )
+                fix = "replace them by NaN or drop the rows"
+                raise ValueError(f"view {names[v]!r}: {where} infinite values (infinity); {fix}")
         holed = (known & (missing[v] > 0)).any()
         gaps = np.isnan(a) & by_row(known, a) if holed else None
         x.append(as_part(_zeroed(a, known, gaps), known, gaps, dtype, own))
@@ -97,10 +95,9 @@ def observed(present: Bools, mask: Any, names: Sequence[str], ids: Array | None)
     if mask is not None:
         mask = np.asarray(_joined_mask(mask, ids, names))
         if mask.shape != present.shape:
-            raise ValueError(
-                f"mask has shape {mask.shape}; expected (n_samples, n_views) = {present.shape}: "
-                "one row per sample, one column per view"
-            )
+            expected = f"expected (n_samples, n_views) = {present.shape}"
+            fix = "one row per sample, one column per view"
+            raise ValueError(f"mask has shape {mask.shape}; {expected}: {fix}")
         strange = mask[~np.isin(mask, (0, 1))]
         if len(strange):
             raise ValueError(f"mask holds {listed(strange[:1])}; it must hold True or False only")
@@ -108,10 +105,9 @@ def observed(present: Bools, mask: Any, names: Sequence[str], ids: Array | None)
         wrong = seen & ~present
         if wrong.any():
             v = int(wrong.any(0).argmax())
-            raise ValueError(
-                f"the mask marks view {names[v]!r} as observed where X has none: "
-                f"{rows(labels[wrong[:, v]])} no value there; correct the mask or the data"
-            )
+            problem = f"the mask marks view {names[v]!r} as observed where X has none"
+            fix = f"{rows(labels[wrong[:, v]])} no value there; correct the mask or the data"
+            raise ValueError(f"{problem}: {fix}")
     blank = ~seen.any(1)
     with noted(part=False):
         if blank.any() and not incomplete():
@@ -142,16 +138,12 @@ def named(X: Any, columns: Columns | None, names: Sequence[str]) -> dict[str, An
         views |= {k: None for k in names if k not in views}
     elif isinstance(X, (list, tuple)):
         if names and len(X) != len(names):
-            raise ValueError(
-                f"X has {len(X)} views, fitted on {len(names)} ({', '.join(names)}); "
-                "pass None for a view that no sample has"
-            )
+            problem = f"X has {len(X)} views, fitted on {len(names)} ({', '.join(names)})"
+            raise ValueError(f"{problem}; pass None for a view that no sample has")
         views = dict(zip(names or [f"view{v}" for v in range(len(X))], X, strict=True))
     else:
-        raise TypeError(
-            f"cannot read views from {type(X).__name__}; pass a list or dict of arrays or "
-            "DataFrames, one 2-D table, or a Views"
-        )
+        fix = "pass a list or dict of arrays or DataFrames, one 2-D table, or a Views"
+        raise TypeError(f"cannot read views from {type(X).__name__}; {fix}")
     if not views:
         raise ValueError("X has no views; pass at least one")
     for name in names:
@@ -180,10 +172,9 @@ def _rows(views: Mapping[str, Any], aligned: bool) -> tuple[int, pd.Index | None
     if frames and not aligned:
         if len(frames) < len(sizes):
             other = next(k for k in sizes if k not in frames)
-            raise TypeError(
-                f"view {other!r} is an array while view {next(iter(frames))!r} is a frame; "
-                "pass all views as frames (joined by index) or all as arrays (aligned by row)"
-            )
+            mixed = f"view {other!r} is an array while view {next(iter(frames))!r} is a frame"
+            fix = "pass all views as frames (joined by index) or all as arrays (aligned by row)"
+            raise TypeError(f"{mixed}; {fix}")
         index = join_ids(frames)
         return len(index), index
     if len(set(sizes.values())) > 1:
@@ -224,10 +215,8 @@ def _array(
         a = np.ma.filled(view.astype(np.float64), np.nan)
     a = a[:, None] if a.ndim == 1 else a
     if 0 in a.shape[1:]:
-        raise ValueError(
-            f"view {name!r} has no columns: 0 feature(s) (shape={a.shape}) while a minimum of 1 "
-            "is required; leave it out"
-        )
+        count = f"0 feature(s) (shape={a.shape}) while a minimum of 1 is required"
+        raise ValueError(f"view {name!r} has no columns: {count}; leave it out")
     is_bytes = dtype == "uint8" if fitted is None else fitted.dtypes == ("uint8",)
     last = is_bytes and have_channels_last(name, a.shape, fitted)
     a = np.moveaxis(a, -1, -3) if last else a
@@ -289,17 +278,14 @@ def same_shape(shape: tuple[int, ...], fitted: ViewSpec) -> None:
     problem = f"view {fitted.name!r} has samples of shape {shape}, fitted on {fitted.shape}"
     if prod(shape) == prod(fitted.shape):
         raise ValueError(f"{problem}; bring the axes into that order")
-    raise ValueError(
-        f"{problem}: X has {prod(shape)} features, but it is expecting "
-        f"{prod(fitted.shape)} features as input; pass the same columns"
-    )
+    counts = f"X has {prod(shape)} features, but it is expecting {prod(fitted.shape)} features"
+    raise ValueError(f"{problem}: {counts} as input; pass the same columns")
 
 
 def _numbers(name: str, a: Array) -> Array:
     if np.issubdtype(a.dtype, np.complexfloating):
-        raise ValueError(
-            f"Complex data not supported: view {name!r}; pass real and imaginary parts"
-        )
+        fix = "pass real and imaginary parts"
+        raise ValueError(f"Complex data not supported: view {name!r}; {fix}")
     try:
         if a.dtype.kind in "mM":
             raise ValueError(f"it is {a.dtype}")
@@ -311,10 +297,9 @@ def _numbers(name: str, a: Array) -> Array:
         )
         shown = str(text) if len(str(text)) <= 40 else f"{str(text)[:40]}..."
         kind = TypeError if isinstance(e, TypeError) else ValueError
-        raise kind(
-            f"view {name!r} holds {shown!r} in row {row}, which is not a number ({e}); "
-            "encode text as numbers, or pass DataFrames with categorical columns"
-        ) from None
+        problem = f"view {name!r} holds {shown!r} in row {row}, which is not a number ({e})"
+        fix = "encode text as numbers, or pass DataFrames with categorical columns"
+        raise kind(f"{problem}; {fix}") from None
 
 
 def _zeroed(a: Any, seen: Bools, holes: Bools | None) -> Any:

@@ -121,10 +121,8 @@ def of_text(where: str, cells: pd.Series, drop: str = "or drop the column") -> p
     texts = list(dict.fromkeys(cells.dropna()))
     forms = _forms(texts)
     if len(forms) > 1:
-        raise ValueError(
-            f"{where} holds dates like {texts[0]!r}, whose order of day and month is ambiguous; "
-            f"write them as in 2024-12-31, {drop}"
-        )
+        problem = f"dates like {texts[0]!r}, whose order of day and month is ambiguous"
+        raise ValueError(f"{where} holds {problem}; write them as in 2024-12-31, {drop}")
     if not forms:
         return None
     parsed = {text: _read(forms[0], text) for text in texts}

@@ -36,15 +36,13 @@ def as_pandas(X: Any) -> tuple[Any, Back | None]:
     (first, example), *others = sources.items()
     for name, table in others:
         if len(table) != len(example):
-            raise ValueError(
-                f"views differ in length: {first!r} {len(example)}, {name!r} {len(table)}; align "
-                "their rows, or pass frames of pandas to join by index"
-            )
+            lengths = f"{first!r} {len(example)}, {name!r} {len(table)}"
+            fix = "align their rows, or pass frames of pandas to join by index"
+            raise ValueError(f"views differ in length: {lengths}; {fix}")
     if indexed:
-        raise TypeError(
-            f"view {indexed[0]!r} is a frame of pandas, joined by index, while view {first!r} has "
-            "no index; pass all views as one kind of table"
-        )
+        problem = f"view {indexed[0]!r} is a frame of pandas, joined by index"
+        fix = f"while view {first!r} has no index; pass all views as one kind of table"
+        raise TypeError(f"{problem}, {fix}")
     frames = {k: _frame(v) for k, v in sources.items()}
 
     def back(filled: Any) -> Any:
@@ -66,27 +64,22 @@ def as_pandas(X: Any) -> tuple[Any, Back | None]:
 def _narwhals(name: Any, table: Any) -> Any:
     """Wrap a table or column in narwhals; columns without a type hold numbers."""
     if find_spec("narwhals") is None:
-        raise ImportError(
-            f"a table of {type(table).__module__.split('.')[0]} needs narwhals: "
-            "pip install narwhals, or pass frames of pandas"
-        )
+        library = type(table).__module__.split(".")[0]
+        fix = "pip install narwhals, or pass frames of pandas"
+        raise ImportError(f"a table of {library} needs narwhals: {fix}")
     import narwhals as nw
 
     try:
         wrapped = nw.from_native(table, eager_only=True, allow_series=True)
     except TypeError:
-        raise TypeError(
-            f"cannot read views from {type(table).__name__}; pass tables of pandas, polars or "
-            "pyarrow, of a lazy one what its collect() gives"
-        ) from None
+        fix = "pass tables of pandas, polars or pyarrow, of a lazy one what its collect() gives"
+        raise TypeError(f"cannot read views from {type(table).__name__}; {fix}") from None
     except nw.exceptions.DuplicateError as e:
         reason = " ".join(str(e).split())
         raise ValueError(f"view {name!r} has duplicated columns ({reason}); rename them") from None
     if INDEX in getattr(wrapped, "columns", ()):
-        raise ValueError(
-            f"view {name!r} has a column {INDEX!r}, the index of a frame; drop the column, or pass "
-            "to_pandas() of each table to join them by it"
-        )
+        fix = "drop the column, or pass to_pandas() of each table to join them by it"
+        raise ValueError(f"view {name!r} has a column {INDEX!r}, the index of a frame; {fix}")
     if isinstance(wrapped, nw.Series):
         return wrapped
     untyped = [

@@ -53,10 +53,9 @@ def check_same(mine: ViewSpec, fitted: ViewSpec) -> None:
         ("dates since", mine.origins, fitted.origins),
     ):
         if current != expected:
-            raise ValueError(
-                f"view {mine.name!r} has {what} {listed(current or ())}, fitted on "
-                f"{listed(expected or ())}; pass the DataFrames themselves, or the {what} as then"
-            )
+            problem = f"{what} {listed(current or ())}, fitted on {listed(expected or ())}"
+            fix = f"pass the DataFrames themselves, or the {what} as then"
+            raise ValueError(f"view {mine.name!r} has {problem}; {fix}")
 
 
 def join_ids(frames: Mapping[str, Frame]) -> pd.Index:
@@ -64,10 +63,8 @@ def join_ids(frames: Mapping[str, Frame]) -> pd.Index:
     for name, frame in frames.items():
         twice = frame.index[frame.index.duplicated()]
         if len(twice):
-            raise ValueError(
-                f"view {name!r} has duplicated ids {listed(twice.unique())}; "
-                "keep one row per sample"
-            )
+            ids = listed(twice.unique())
+            raise ValueError(f"view {name!r} has duplicated ids {ids}; keep one row per sample")
         if not isinstance(frame.index, pd.MultiIndex) and frame.index.hasnans:
             raise ValueError(f"view {name!r} has a row without an id; give it one, or drop it")
     (name, first), *others = frames.items()
@@ -97,10 +94,8 @@ def check_forms(ids: Iterable[Hashable]) -> None:
             continue
         other = forms.setdefault(normalize("NFC", text), text)
         if other != text:
-            raise ValueError(
-                f"ids {other!a} and {text!a} are both {text!r}, in two forms of Unicode; "
-                "write it in one (unicodedata.normalize('NFC', ...))"
-            )
+            problem = f"ids {other!a} and {text!a} are both {text!r}, in two forms of Unicode"
+            raise ValueError(f"{problem}; write it in one (unicodedata.normalize('NFC', ...))")
 
 
 def from_frame(
@@ -116,10 +111,8 @@ def from_frame(
     columns: tuple[Hashable, ...] = tuple(frame.columns)
     values, levels, origins = _values(name, frame, fitted)
     if fitted is not None and fitted.shape != values.shape[1:]:
-        raise ValueError(
-            f"view {name!r} has {values.shape[1]} features, fitted on {prod(fitted.shape)}; "
-            "pass the same columns"
-        )
+        counts = f"{values.shape[1]} features, fitted on {prod(fitted.shape)}"
+        raise ValueError(f"view {name!r} has {counts}; pass the same columns")
     out = np.full((len(ids), values.shape[1]), np.nan)
     out[ids.get_indexer(frame.index)] = values
     dtypes = tuple(str(getattr(d, "subtype", d)) for d in frame.dtypes)
@@ -136,16 +129,11 @@ def _fitted_columns(name: str, frame: pd.DataFrame, fitted: tuple[Hashable, ...]
     if new or len(lost) == len(fitted):
         lists = {"lacks": lost, "has unknown": new}
         problems = [f"{what} {listed(columns)}" for what, columns in lists.items() if columns]
-        raise ValueError(
-            f"view {name!r} {' and '.join(problems)}; pass the {len(fitted)} columns "
-            "it was fitted on"
-        )
+        fix = f"pass the {len(fitted)} columns it was fitted on"
+        raise ValueError(f"view {name!r} {' and '.join(problems)}; {fix}")
     if lost:
-        warnings.warn(
-            f"view {name!r} lacks {listed(lost)}, which it had when it was fitted: they are taken "
-            "as missing in all rows",
-            stacklevel=2,
-        )
+        note = f"view {name!r} lacks {listed(lost)}, which it had when it was fitted"
+        warnings.warn(f"{note}: they are taken as missing in all rows", stacklevel=2)
     frame = frame if names == [*frame.columns] else frame.set_axis(names, axis=1)
     return frame if names == [*fitted] else frame.reindex(columns=list(fitted))
 
@@ -254,19 +242,17 @@ def _of_text(where: str, s: pd.Series) -> tuple[pd.Series, pd.Series]:
         return number, limit_cells
     if cells.all_match(number_text, cells.WITH_COMMAS):
         example = next(x for x in number_text.dropna() if "," in x)
-        raise ValueError(
-            f"{where} holds {example!r}, a number with a comma, as text; "
-            "read the file with pd.read_csv(..., decimal=','), or convert the column: "
-            f"pd.to_numeric(frame[{s.name!r}].str.replace(',', '.'), errors='coerce')"
-        )
+        problem = f"{where} holds {example!r}, a number with a comma, as text"
+        fix = "read the file with pd.read_csv(..., decimal=','), or convert the column"
+        code = f"pd.to_numeric(frame[{s.name!r}].str.replace(',', '.'), errors='coerce')"
+        raise ValueError(f"{problem}; {fix}: {code}")
     days = dates.of_text(where, text)
     if days is not None:
         return days, text[:0]
     _, word, levels = cells.first_word(where, text)
     few = " or categorical (astype('category'))" * (len(levels) <= cells.MOST_LEVELS)
-    raise ValueError(
-        f"{where} holds {word!r}, which is not a number; drop the column, or make it numeric{few}"
-    )
+    fix = f"drop the column, or make it numeric{few}"
+    raise ValueError(f"{where} holds {word!r}, which is not a number; {fix}")
 
 
 def numbers(levels: Levels) -> int:

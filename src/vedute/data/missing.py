@@ -124,18 +124,15 @@ def load_mask(path: str | Path, views: Views) -> Mask:
     except (BadZipFile, EOFError, KeyError, IndexError, TypeError, ValueError):
         raise ValueError(f"{path} is not a mask file; write one with save_mask") from None
     if mask.shape != views.shape:
-        raise ValueError(
-            f"the mask in {path} is for {mask.shape} samples and views, the data have "
-            f"{views.shape}; draw another mask"
-        )
+        shapes = f"{mask.shape} samples and views, the data have {views.shape}"
+        raise ValueError(f"the mask in {path} is for {shapes}; draw another mask")
     if views.ids is not None and len(ids):
         differ = np.flatnonzero(_plain(views.ids).astype(str) != ids.astype(str))
         if len(differ):
             i = int(differ[0])
-            raise ValueError(
-                f"the mask in {path} is for other samples: row {i} is {str(ids[i])!r} there and "
-                f"{str(views.ids[i])!r} here; put the rows in the order of its ids"
-            )
+            differs = f"row {i} is {str(ids[i])!r} there and {str(views.ids[i])!r} here"
+            fix = "put the rows in the order of its ids"
+            raise ValueError(f"the mask in {path} is for other samples: {differs}; {fix}")
     return mask
 
 
@@ -253,9 +250,8 @@ def group_codes(groups: Any, n: int, ids: NDArray[Any] | None = None) -> NDArray
     if len(blank):
         lacking = [int(i) if ids is None else ids[i] for i in blank]
         word = "row" if ids is None else "sample"
-        raise ValueError(
-            f"{word} {listed(lacking)} has no group; assign one, a unique value if it stands alone"
-        )
+        fix = "assign one, a unique value if it stands alone"
+        raise ValueError(f"{word} {listed(lacking)} has no group; {fix}")
     return pd.factorize(values)[0].astype(np.int64)
 
 
@@ -267,11 +263,8 @@ def pair_counts(mask: ArrayLike) -> NDArray[np.int64]:
 
 def components(mask: ArrayLike, names: Sequence[str]) -> list[list[str]]:
     """Group names of views that samples connect, directly or indirectly."""
-    _, part = connected_components(pair_counts(mask) > 0, directed=False)
-    groups: dict[int, list[str]] = {}
-    for name, p in zip(names, part, strict=True):
-        groups.setdefault(p, []).append(name)
-    return [*groups.values()]
+    count, part = connected_components(pair_counts(mask) > 0, directed=False)
+    return [[names[v] for v in np.flatnonzero(part == p).tolist()] for p in range(count)]
 
 
 def components_warning(parts: Sequence[Sequence[str]]) -> str | None:

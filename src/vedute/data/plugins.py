@@ -41,7 +41,5 @@ def imported(entry: EntryPoint) -> Any:
         return entry.load()
     except Exception as e:  # third-party code may raise anything
         home = "" if entry.dist is None else f" of the distribution {entry.dist.name}"
-        raise ImportError(
-            f"{entry.value}{home} cannot be imported ({type(e).__name__}: {e}); "
-            "fix that module, or check the name"
-        ) from e
+        problem = f"{entry.value}{home} cannot be imported ({type(e).__name__}: {e})"
+        raise ImportError(f"{problem}; fix that module, or check the name") from e

@@ -69,20 +69,15 @@ def without(X: Any, drop: str | Sequence[Any]) -> Any:
 def split(table: Any, columns: Columns, lenient: bool = False) -> dict[str, Any]:
     """Split one 2-D table into views. lenient: a frame may lack columns that are named."""
     if not isinstance(columns, Mapping):
-        raise TypeError(
-            f"columns= is a dict of views, got {columns!r}; pass columns={{'a': slice(50), ...}}"
-        )
+        fix = "pass columns={'a': slice(50), ...}"
+        raise TypeError(f"columns= is a dict of views, got {columns!r}; {fix}")
     table = table.to_frame() if isinstance(table, pd.Series) else table
+    rule = "columns= cuts one 2-D table into views"
     if not isinstance(table, Frame | np.ndarray) and not sparse.issparse(table):
-        raise TypeError(
-            f"columns= cuts one 2-D table into views, got {type(table).__name__}; pass an array, "
-            "a sparse matrix or a DataFrame, or leave columns= out"
-        )
+        fix = "pass an array, a sparse matrix or a DataFrame, or leave columns= out"
+        raise TypeError(f"{rule}, got {type(table).__name__}; {fix}")
     if table.ndim != 2:
-        raise ValueError(
-            f"columns= cuts one 2-D table into views, got rank {table.ndim}; reshape it to "
-            "(n_samples, n_features)"
-        )
+        raise ValueError(f"{rule}, got rank {table.ndim}; reshape it to (n_samples, n_features)")
     parts, views = {name: chosen(which) for name, which in columns.items()}, {}
     table = table.tocsc() if sparse.issparse(table) else table
     cells, by_position = table, True
@@ -99,10 +94,9 @@ def split(table: Any, columns: Columns, lenient: bool = False) -> dict[str, Any]
                 names = [c for c in which if c in table.columns] if lenient else which
                 views[str(name)] = table.loc[:, names]
         except (KeyError, IndexError, TypeError, ValueError) as e:
-            raise ValueError(
-                f"columns of view {name!r} are not in the table of width {table.shape[1]} ({e}); "
-                "give a slice, names or positions of its columns"
-            ) from None
+            problem = f"columns of view {name!r} are not in the table of width {table.shape[1]}"
+            fix = "give a slice, names or positions of its columns"
+            raise ValueError(f"{problem} ({e}); {fix}") from None
     return views
 
 
