@@ -45,9 +45,8 @@ class Trial:
             torch.manual_seed(seed)
             hidden = holdout.choose(views.mask, fewest=1, holes=views.hole_parts)
         if hidden is None:
-            raise ValueError(
-                "no view can be hidden to measure errors; give samples with two views or more"
-            )
+            fix = "give samples with two views or more"
+            raise ValueError(f"no view can be hidden to measure errors; {fix}")
         true = [views.known(v) for v in range(len(views.x))]
         return cls(views.bare().hide(hidden), hidden.numpy(), true)
 
@@ -62,19 +61,17 @@ class Trial:
 
 @dataclass(frozen=True)
 class MethodScores:
-    """The scores of a method: error of the hidden views, also by view, NaN if it cannot impute;
-    with labels acc, nmi, ari; weights of its experts by view, if it has any; failed: the reason if
-    it has no scores; n_clusters, and the stability curve if it chose the number."""
+    """The scores of a method."""
 
     method: str
-    error: float = np.nan
+    error: float = np.nan  # of the hidden views; NaN if it cannot impute
     by_view: Mapping[str, float] = field(default_factory=dict)
-    scores: Mapping[str, float] = field(default_factory=dict)
+    scores: Mapping[str, float] = field(default_factory=dict)  # with labels: acc, nmi, ari
     seconds: float = 0.0
-    weights: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    failed: str = ""
+    weights: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # of experts, by view
+    failed: str = ""  # the reason if it has no scores
     n_clusters: int | None = None
-    stability: Mapping[str, Array] = field(default_factory=dict)
+    stability: Mapping[str, Array] = field(default_factory=dict)  # if it chose n_clusters
 
 
 def compare(trial: Trial, models: Mapping[str, Estimator], y: Array | None) -> list[MethodScores]:

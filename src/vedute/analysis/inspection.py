@@ -34,39 +34,24 @@ FEW_SAMPLES = 3  # features: rows of so few repeat by chance
 
 @dataclass(frozen=True)
 class ViewFacts:
-    """Facts on one view. Shares are in [0, 1]; the range and all fields after it describe observed
-    entries.
-
-    missing         share of samples that lack the view
-    holes           share of entries that are missing where the view is observed
-    kind, why       what the view would be fitted as, and for what reason
-    constant        names of features with one value only
-    zero_rows       samples that are zero throughout: data, not missing
-    repeated_rows   samples equal to an earlier one, those of zeros left out
-    farthest        the largest distance from a feature's mean, in its standard deviations
-    """
+    """Facts on one view; the range and all fields after it describe observed entries."""
 
     name: str
     shape: tuple[int, ...]
     dtype: str
-    observed: int
-    missing: float
-    holes: float
+    observed: int  # samples
+    missing: float  # share of samples that lack the view
+    holes: float  # share of entries that are missing where the view is observed
     low: float | None
     high: float | None
-    kind: str
-    why: str
+    kind: str  # what the view would be fitted as
+    why: str  # that kind
     likelihood: str
     scaling: str
-    constant: list[str]
-    zero_rows: int
-    repeated_rows: int
-    farthest: float
-
-    @property
-    def taken_for(self) -> str:
-        """A sentence on the kind of the view, the reason, and the processing."""
-        return kinds.Recognised(kinds.KINDS[self.kind], self.why).sentence(self.name)
+    constant: list[str]  # features with one value only
+    zero_rows: int  # samples that are zero throughout: data, not missing
+    repeated_rows: int  # samples equal to an earlier one, those of zeros left out
+    farthest: float  # largest distance from a feature's mean, in its standard deviations
 
     @property
     def rows_differ(self) -> bool:
@@ -76,26 +61,19 @@ class ViewFacts:
 
 @dataclass(frozen=True)
 class Inspection:
-    """Facts on a dataset.
-
-    patterns: views that are observed together, (names, samples), the most frequent first;
-    together (L, L): how many samples have both views; strangers: pairs of views without a common
-    sample; parts: groups of views that samples connect, one if all are connected; hideable: views
-    that can be hidden for early stopping; seconds: order of magnitude of the time that the default
-    needs to learn images on a CPU
-    """
+    """Facts on a dataset."""
 
     n: int
     views: list[ViewFacts]
     rates: Rates
-    patterns: list[tuple[list[str], int]]
-    together: list[list[int]]
-    strangers: list[tuple[str, str]]
-    parts: list[list[str]]
+    patterns: list[tuple[list[str], int]]  # views observed together, samples; most frequent first
+    together: list[list[int]]  # (L, L): how many samples have both views
+    strangers: list[tuple[str, str]]  # pairs of views without a common sample
+    parts: list[list[str]]  # groups of views that samples connect; one if all are connected
     repeated_samples: int
-    hideable: int
+    hideable: int  # views that can be hidden for early stopping
     device: str
-    seconds: float | None
+    seconds: float | None  # that the default needs to learn images on a CPU, roughly
 
     @property
     def early_stopping(self) -> bool:
@@ -104,7 +82,20 @@ class Inspection:
     def warnings(self) -> Iterator[str]:
         """Warnings to read before fitting, one sentence each."""
         for v in self.views:
-            yield from (f"view {v.name!r} {text}" for text in _warnings(v, self.repeated_samples))
+            if not v.observed:
+                yield f"view {v.name!r} is missing for every sample: leave it out"
+                continue
+            if v.constant:
+                constant = listed(v.constant)
+                yield f"view {v.name!r} has columns of one value, or of none: {constant}"
+            if v.zero_rows:
+                zeros = f"has rows of zeros ({v.zero_rows}), which count as data"
+                yield f"view {v.name!r} {zeros}: if they mean missing, write NaN instead"
+            if v.repeated_rows > self.repeated_samples and v.rows_differ:
+                yield f"view {v.name!r} has rows that repeat an earlier one ({v.repeated_rows})"
+            if v.farthest > FAR_VALUE:
+                far = f"has values {v.farthest:.0f} standard deviations from the mean"
+                yield f"view {v.name!r} {far}: look at them, or set its likelihood to laplace"
         home = {name: p for p, part in enumerate(self.parts) for name in part}
         for a, b in (pair for pair in self.strangers if home[pair[0]] == home[pair[1]]):
             yield f"no sample has both {a!r} and {b!r}: only other views relate them"
@@ -116,10 +107,8 @@ class Inspection:
             for name, reason in Blend().slow(EXPERTS, len(self.views)).items():
                 yield f"Blend will leave out {name} ({reason})"
         if not self.early_stopping and len(self.views) > 1:
-            yield (
-                f"only {self.hideable} views could be hidden, {FEWEST_HIDDEN} are needed to end "
-                "training early: it will run for a fixed number of steps"
-            )
+            few = f"only {self.hideable} views could be hidden, {FEWEST_HIDDEN} are needed"
+            yield f"{few} to end training early: it will run for a fixed number of steps"
 
 
 def inspect(views: Views, given: Mapping[str, str] | str = kinds.AUTO_WORD) -> Inspection:
@@ -220,27 +209,6 @@ def features(spec: ViewSpec) -> list[str]:
         wide = levels is not None and len(levels) > 2
         names += [f"{column}={level}" for level in levels or ()] if wide else [str(column)]
     return names
-
-
-def _warnings(v: ViewFacts, repeated: int) -> Iterator[str]:
-    """Warnings on a view, of whose rows `repeated` repeat in every view."""
-    if not v.observed:
-        yield "is missing for every sample: leave it out"
-        return
-    if v.constant:
-        yield f"has columns of one value, or of none: {listed(v.constant)}"
-    if v.zero_rows:
-        yield (
-            f"has rows of zeros ({v.zero_rows}), which count as data: if they mean missing, write "
-            "NaN instead"
-        )
-    if v.repeated_rows > repeated and v.rows_differ:
-        yield f"has rows that repeat an earlier one ({v.repeated_rows})"
-    if v.farthest > FAR_VALUE:
-        yield (
-            f"has values {v.farthest:.0f} standard deviations from the mean: look at them, or set "
-            "its likelihood to laplace"
-        )
 
 
 def _mixed(x: NDArray[Any], holes: Bools | None = None) -> NDArray[np.uint64]:

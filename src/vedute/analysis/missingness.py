@@ -18,16 +18,12 @@ KEPT = 5  # features by pair of views
 
 
 def missingness(data: Views, names: Sequence[Sequence[str]]) -> pd.DataFrame:
-    """Compare samples that lack a view with samples that have it, by every feature of every other
-    view; the features that differ most, by p-value.
+    """Compare samples that lack a view (column missing) with samples that have it, by every feature
+    of every other view, in scaled units; names: those of the features of each view.
 
-    data      views in scaled units: logarithms of counts and positive numbers
-    names     names of the features of each view
-
-    missing, view, feature   the missing view, and the view and feature that differ
-    difference               of the means, missing minus observed, in standard deviations
-    p                        Welch's t-test with Bonferroni correction for all tests: below 0.01
-                             missingness depends on observed values
+    The features that differ most have a row, by p-value: difference of the means, missing minus
+    observed, in standard deviations, and p of Welch's t-test with Bonferroni correction for all
+    tests: below 0.01 missingness depends on observed values.
     """
     records, tests = [], 0
     for u in range(len(data.x)):

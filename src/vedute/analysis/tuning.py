@@ -1,11 +1,9 @@
 """Tuning without labels: the settings that predict hidden views best.
 
-Candidates are measured on the same hidden views, first with a ninth of the training, the best
-third of them with a third, the best of these with all of it (successive halving; Jamieson &
-Talwalkar 2016). If Optuna is installed, it proposes the second half of the candidates and prunes
-at the same shares; not on the workers of a joblib backend, where parallel trials would make its
-proposals irreproducible. The error of the winner is biased by selection, so it is compared with the
-defaults on other hidden views.
+Candidates are measured with a ninth of the training, the best third of them with a third, the best
+of these with all of it (successive halving; Jamieson & Talwalkar 2016). Optuna, if installed,
+proposes half of them, but not for joblib's workers, where proposals would be irreproducible. The
+error of the winner is biased by selection: other hidden views compare it with the defaults.
 """
 
 from __future__ import annotations

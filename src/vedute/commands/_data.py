@@ -59,10 +59,8 @@ def check(views: Views) -> None:
             if not rows:
                 raise ValueError(f"view {name!r} has no value in any row; leave it out")
             firsts += [f"{name} {r if views.ids is None else views.ids[r]}" for r in rows]
-        raise ValueError(
-            f"no sample has two views: no id is in two of them (first ids: {', '.join(firsts)}); "
-            "give a sample the same id in all views"
-        )
+        what = f"no id is in two of them (first ids: {', '.join(firsts)})"
+        raise ValueError(f"no sample has two views: {what}; give a sample the same id in all views")
 
 
 def opened(source: str, how: io.Reading, groups: str | None = None) -> tuple[Views, Any]:

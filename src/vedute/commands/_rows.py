@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from vedute.commands._data import Columns
 
 Out = Annotated[
-    Path,
-    "-o --out OUT: The .csv, .parquet or .npz file to write (.h5mu, .h5ad if DATA is one).",
+    Path, "-o --out OUT: The .csv, .parquet or .npz file to write (.h5mu, .h5ad if DATA is one)."
 ]
 
 

@@ -67,13 +67,10 @@ def check(method: type[Estimator], given: Mapping[str, Any]) -> Settings:
 
 def kinds(pairs: Iterable[str]) -> dict[str, str]:
     """Parse view=kind of --kind."""
-    parsed = {}
-    for pair in pairs:
-        name, equals, word = pair.rpartition("=")
-        if not equals:
-            raise ValueError(f"--kind takes view=kind, got {pair!r}")
-        parsed[name] = word
-    return parsed
+    split = {pair: pair.rpartition("=") for pair in pairs}
+    for pair in (pair for pair in split if "=" not in pair):
+        raise ValueError(f"--kind takes view=kind, got {pair!r}")
+    return {name: word for name, _, word in split.values()}
 
 
 def chosen_clusters(number: int | None, curve: Mapping[str, Any]) -> Iterator[str]:

@@ -17,7 +17,7 @@ from vedute.commands._command import Answer, command, say, table
 from vedute.data.escaping import escaped
 
 if TYPE_CHECKING:
-    from vedute.analysis.inspection import Inspection, ViewFacts
+    from vedute.analysis.inspection import Inspection
 
 EXAMPLE = "vedute inspect data/ -o missing.png"
 PLAIN: dict[str, Any] = {"box": None, "padding": (0, 2, 0, 0)}  # of tables
@@ -74,6 +74,8 @@ def run(
 
 
 def _print(facts: Inspection, source: str, reading: list[str]) -> None:
+    from vedute.data import kinds
+
     console = Console(highlight=False, markup=False, emoji=False)
     source, views = escaped(source), [replace(v, name=escaped(v.name)) for v in facts.views]
     patterns = [([*map(escaped, names)], count) for names, count in facts.patterns]
@@ -96,7 +98,8 @@ def _print(facts: Inspection, source: str, reading: list[str]) -> None:
         console.print(table(["", *names], lines, **PLAIN))
     console.print("Taken for (--kind VIEW=KIND corrects it)", style="bold")
     for view in facts.views:
-        console.print(f"  {view.taken_for}", soft_wrap=True)
+        taken_for = kinds.Recognised(kinds.KINDS[view.kind], view.why).sentence(view.name)
+        console.print(f"  {taken_for}", soft_wrap=True)
     for warning in facts.warnings():
         console.print(f"! {escaped(warning)}", style="yellow", soft_wrap=True)
     console.print("Suggested settings", style="bold")
@@ -131,18 +134,14 @@ def _suggestions(facts: Inspection) -> dict[str, str]:
 
     few = f"too few views can be hidden ({facts.hideable}): a fixed number of steps"
     enough = f"on: {facts.hideable} of the observed views can be hidden to end training"
-    words = {name: _by_view(facts.views, name) for name in ("likelihood", "scaling")}
+    words = {}
+    for field in ("likelihood", "scaling"):
+        by_view = {v.name: str(getattr(v, field)) for v in facts.views}
+        several = ", ".join(f"{name} {word}" for name, word in by_view.items())
+        words[field] = several if len({*by_view.values()}) > 1 else next(iter(by_view.values()))
     words |= {"early_stopping": enough if facts.early_stopping else few, "device": facts.device}
     if facts.seconds is not None:
         longest = duration(max(float(f"{facts.seconds:.0e}"), 1))
         faster = "faster: a GPU, smaller images, or fewer steps (--set mvp__steps=N)"
         words["time"] = f"up to about {longest} to learn images on this CPU; {faster}"
     return words | {"n_clusters": 'you choose; "auto" takes the most stable number'}
-
-
-def _by_view(views: list[ViewFacts], field: str) -> str:
-    """One word if it holds for all views, else one per view."""
-    words = {v.name: str(getattr(v, field)) for v in views}
-    if len(set(words.values())) == 1:
-        return next(iter(words.values()))
-    return ", ".join(f"{name} {word}" for name, word in words.items())

@@ -1,15 +1,8 @@
-"""File formats of views. One module per format:
+"""File formats of views, one module each. All but `store`, a folder of memory-mapped arrays, have
 
-npz       .npz: arrays by name
-folder    one file per view (.csv, .tsv, .parquet, .npy, a folder of images), joined by id
-table     one wide table (.csv, .tsv, .parquet), and which columns make which view
-excel     .xlsx: one sheet per view, joined by id
-mat       .mat: a cell array of views, or view1, view2, ...
-mudata    .h5mu, .h5ad: modalities
-store     a folder of memory-mapped arrays, with a manifest
-
-All but the store have OPTIONS, the fields of `Reading` that they support; read(path, how); and
-write(out, data, views, ends), which writes a complete file like the one that `data` came from.
+OPTIONS     the fields of `Reading` that they support
+read        (path, how) -> Data
+write       (out, data, views, ends): a complete file like the one that `data` came from
 """
 
 from __future__ import annotations

@@ -95,34 +95,26 @@ def write_npy(out: Path, values: Array, ids: Array | None, source: Path | None =
         out.with_suffix(IDS).write_text("".join(f"{i}\n" for i in ids), encoding="utf-8")
 
 
-def has_images(folder: Path) -> bool:
-    return folder.is_dir() and bool(_files(folder))
-
-
 def read_images(folder: Path) -> Keyed:
     """Read bytes (n, channels, height, width); one channel if all images are grey, else three."""
     if find_spec("PIL") is None:
         raise ImportError(f"{folder} holds images, which need pillow: pip install 'vedute[images]'")
-    files = _files(folder)
+    files = images(folder)
     ids = checked_ids(pd.Series([f.stem for f in files], dtype=str), folder)
-    size, pixels = 0, []
+    area, grey, pixels = 0, True, []
     for file in files:
         with _opened(file) as image:
-            size += image.width * image.height * (1 if image.mode in GREY_MODES else 3)
-    limits.check(size, folder)
+            area, grey = area + image.width * image.height, grey and image.mode in GREY_MODES
+    limits.check(area if grey else 3 * area, folder)
     for file in files:
         with _opened(file) as image:  # (height, width), or (height, width, 3)
-            pixels.append(np.asarray(image.convert("L" if image.mode in GREY_MODES else "RGB")))
+            pixels.append(np.asarray(image.convert("L" if grey else "RGB")))
     for file, p in zip(files, pixels, strict=True):
         if p.shape[:2] != pixels[0].shape[:2]:
-            sizes = [f"{a.shape[1]} x {a.shape[0]}" for a in (p, pixels[0])]
-            raise ValueError(
-                f"{file} is {sizes[0]} pixels, {files[0].name} {sizes[1]}; make them alike"
-            )
-    if any(p.ndim == 3 for p in pixels):
-        pixels = [p if p.ndim == 3 else np.repeat(p[..., None], 3, 2) for p in pixels]
-        return Keyed(np.stack(pixels).transpose(0, 3, 1, 2), ids)
-    return Keyed(np.stack(pixels)[:, None], ids)
+            own, first = (f"{a.shape[1]} x {a.shape[0]}" for a in (p, pixels[0]))
+            raise ValueError(f"{file} is {own} pixels, {files[0].name} {first}; make them alike")
+    stacked = np.stack(pixels)
+    return Keyed(stacked[:, None] if grey else stacked.transpose(0, 3, 1, 2), ids)
 
 
 def write_images(out: Path, source: Path, values: Array, ids: Array) -> None:
@@ -130,7 +122,7 @@ def write_images(out: Path, source: Path, values: Array, ids: Array) -> None:
     from PIL import Image
 
     out.mkdir()
-    sources = {f.stem: f for f in _files(source)}
+    sources = {f.stem: f for f in images(source)}
     for name, image in zip(ids.tolist(), values, strict=True):
         if name in sources:
             shutil.copyfile(sources[name], below(out, sources[name].name))
@@ -139,8 +131,10 @@ def write_images(out: Path, source: Path, values: Array, ids: Array) -> None:
         Image.fromarray(np.ascontiguousarray(pixels)).save(below(out, name, ".png"))
 
 
-def _files(folder: Path) -> list[Path]:
-    return sorted(f for f in folder.iterdir() if f.suffix.lower() in IMAGE_ENDINGS and f.is_file())
+def images(folder: Path) -> list[Path]:
+    """List the images in a folder; none in a file."""
+    inside = folder.iterdir() if folder.is_dir() else ()
+    return sorted(f for f in inside if f.suffix.lower() in IMAGE_ENDINGS and f.is_file())
 
 
 @contextmanager

@@ -234,13 +234,11 @@ def _parser(path: Path, d: Dialect, **options: Any) -> Iterator[Any]:
             options |= {"skipinitialspace": True, "low_memory": False, "float_precision": PRECISION}
             with pd.read_csv(content, **options) as parts:
                 yield parts
-    except pd.errors.ParserWarning:
-        raise ValueError(
-            f"{path}: rows have more fields than the header, {width}; correct it"
-        ) from None
-    except pd.errors.ParserError as e:
+    except (pd.errors.ParserWarning, pd.errors.ParserError) as e:
         problem = f"{path} is not a text table ({' '.join(str(e).split())})"
-        if long := re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", str(e)):
+        if isinstance(e, Warning):
+            problem = f"{path}: rows have more fields than the header, {width}; correct it"
+        elif long := re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", str(e)):
             fields = f"{long[3]} fields, the header {width}"
             problem = f"{path}, line {long[2]} has {fields}; correct the line"
         elif start := re.search(r"EOF inside string starting at row (\d+)", str(e)):
@@ -406,7 +404,7 @@ class _Parsed(NamedTuple):
     values: pd.Series
     limits: pd.Series
     cells: pd.Series
-    commas: bool = False
+    commas: bool
 
 
 def _parse_text(where: str, name: Any, column: pd.Series, how: Reading) -> _Parsed:
@@ -415,20 +413,19 @@ def _parse_text(where: str, name: Any, column: pd.Series, how: Reading) -> _Pars
     text = cells.stripped(column)
     plain, limit_cells = cells.without_limits(text)
     number = cells.numbers(plain)
+    commas = number is None and cells.all_match(plain, cells.WITH_COMMAS)
+    if commas:
+        number = cells.numbers(plain.str.replace(",", "."))
     if number is not None:
         pair = cells.truth_words(plain)  # the words for no and yes, where these are two categories
         if pair is not None:
             words = number.astype(object).map({False: pair[0], True: pair[1]})
             number = words.astype(pd.CategoricalDtype([*pair]))
-        return _Parsed(number, limit_cells, plain)
-    if cells.all_match(plain, cells.WITH_COMMAS):
-        number = cells.numbers(plain.str.replace(",", "."))
-        if number is not None:
-            return _Parsed(number, limit_cells, plain, commas=True)
+        return _Parsed(number, limit_cells, plain, commas)
     words = text.map(lambda x: str(x) if isinstance(x, date) else x)  # of spreadsheets
     days = dates.of_text(where, words, f"or leave them out: --drop {quote(str(name))}")
     values = _categories(name, words, where, how) if days is None else days
-    return _Parsed(values, text[:0], text[:0])
+    return _Parsed(values, text[:0], text[:0], commas=False)
 
 
 def _categories(name: Any, column: pd.Series, where: str, how: Reading) -> pd.Series:

@@ -61,7 +61,17 @@ def atomic_folder(
             sync(path)
         target.parent.mkdir(parents=True, exist_ok=True)
         if not _put(part, target, {*names, *old}):
-            _replace_each(part, target, names, old)
+            target.mkdir(parents=True, exist_ok=True)
+            for path in [target / name for name in old]:
+                path.unlink(missing_ok=True)
+                home = path.parent
+                if home != target and home.is_dir() and not any(home.iterdir()):
+                    home.rmdir()
+            for name in names:  # one by one, in their order
+                (target / name).parent.mkdir(parents=True, exist_ok=True)
+                (part / name).replace(target / name)
+            for path in {(target / name).parent for name in names}:
+                sync(path)
         sync(target.parent)
 
 
@@ -96,20 +106,6 @@ def exchange(a: Path, b: Path) -> bool:
         return False
     call = getattr(ctypes.CDLL(None), "renameat2", None)
     return call is not None and call(CWD, os.fsencode(a), CWD, os.fsencode(b), EXCHANGE) == 0
-
-
-def _replace_each(part: Path, target: Path, names: Sequence[Path], old: Sequence[Path]) -> None:
-    """Move files into a folder one by one, in their order, after `old` ones were removed."""
-    target.mkdir(parents=True, exist_ok=True)
-    for stale in [target / name for name in old]:
-        stale.unlink(missing_ok=True)
-        if stale.parent != target and stale.parent.is_dir() and not any(stale.parent.iterdir()):
-            stale.parent.rmdir()
-    for name in names:
-        (target / name).parent.mkdir(parents=True, exist_ok=True)
-        (part / name).replace(target / name)
-    for place in {(target / name).parent for name in names}:
-        sync(place)
 
 
 def replace(part: Path, target: Path) -> None:
@@ -147,9 +143,8 @@ def _scratch(out: Path, force: bool, folder: bool) -> Iterator[tuple[Path, Path]
         raise OSError(error.errno, problem) from None
     with try_lock(place / "in-use") as acquired:
         if acquired is False:
-            raise FileExistsError(
-                f"another process is writing {out}; wait for it, or choose another name"
-            )
+            fix = "wait for it, or choose another name"
+            raise FileExistsError(f"another process is writing {out}; {fix}")
         for path in place.iterdir():  # what a killed process has left
             if path.name != "in-use":
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
@@ -192,30 +187,24 @@ PATH_SEPARATORS = "/\\" if os.name != "nt" else '/\\<>:"|?*'
 
 
 def below(folder: Path, name: object, ending: str = "") -> Path:
-    """Return folder/name+ending, which does not exist yet; reject names that are not plain."""
+    """Return folder/name+ending, which does not exist yet; reject names that are not plain, where
+    look-alikes of characters count as what they look like."""
     text = str(name)
-    problem = complaint(text, ending)
-    if problem:
-        shown = repr(text if len(text) <= 40 else f"{text[:40]}...")
-        raise ValueError(f"{shown} cannot name a file: {problem}; rename it, or write an .npz")
-    path = folder / (text + ending)
-    if os.path.lexists(path):  # also where a file system takes two names for one
-        raise ValueError(f"two files would be called {path.name!r}; rename one, or write an .npz")
-    return path
-
-
-def complaint(name: str, ending: str = "") -> str | None:
-    """Explain why a name is no plain file name; look-alikes count as what they look like."""
-    looks = unicodedata.normalize("NFKC", name)
-    kinds = {unicodedata.category(c) for c in name}
-    length = len((name + ending).encode(errors="replace"))
+    looks, kinds = unicodedata.normalize("NFKC", text), {unicodedata.category(c) for c in text}
+    length = len((text + ending).encode(errors="replace"))
     problems = {
         "it has no letter or digit": not looks.strip(" .\t"),
-        "it has a path separator in it": {*PATH_SEPARATORS} & {*name, *looks},
+        "it has a path separator in it": {*PATH_SEPARATORS} & {*text, *looks},
         "it has a line break or another invisible character in it": kinds & INVISIBLE,
         "files that begin with a dot are hidden": looks.startswith("."),
         "it begins or ends with a blank or a dot": looks != looks.strip() or looks.endswith("."),
         "Windows keeps it for a device": looks.split(".")[0].strip().upper() in DEVICES,
         f"it is longer than {MAX_NAME_BYTES} bytes": length > MAX_NAME_BYTES,
     }
-    return next((problem for problem, present in problems.items() if present), None)
+    for problem in (problem for problem, present in problems.items() if present):
+        shown = repr(text if len(text) <= 40 else f"{text[:40]}...")
+        raise ValueError(f"{shown} cannot name a file: {problem}; rename it, or write an .npz")
+    path = folder / (text + ending)
+    if os.path.lexists(path):  # also where a file system takes two names for one
+        raise ValueError(f"two files would be called {path.name!r}; rename one, or write an .npz")
+    return path

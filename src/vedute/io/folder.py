@@ -133,8 +133,8 @@ def _is_view(file: Path) -> bool:
         return False
     if file.is_file():
         return table.ending(file) in (*table.TABLE_FORMATS, ".npy")
-    if arrays.has_images(file) or table.ending(file) not in FOLDERS:
-        return arrays.has_images(file)
+    if arrays.images(file) or table.ending(file) not in FOLDERS:
+        return bool(arrays.images(file))
     if not file.is_dir():
         raise ValueError(f"{file} is a pipe or a device; write the view as a file {READ}")
     raise ValueError(f"{file} is a folder without images; write the view as one file {READ}")

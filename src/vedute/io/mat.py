@@ -123,7 +123,7 @@ def _check_matrices(elements: Elements, order: str) -> None:
 def _contents(
     path: Path, how: Reading, variables: dict[str, Any]
 ) -> tuple[dict[str, Any], Places, Array | None, bool]:
-    """Find the views as stored, their places, the labels, and whether samples are columns."""
+    """Find views as stored, their places, the labels, and whether samples are in columns."""
     key, y = _labels(path, how, variables)
     n = None if y is None else y.size
     places = _places({k: v for k, v in variables.items() if k != key}, n)
@@ -138,7 +138,20 @@ def _contents(
         views[name] = a.tocsr() if sparse.issparse(a) else a
         if a.dtype.kind not in "biuf" or a.ndim != 2 or 0 in a.shape:
             raise ValueError(f"{path}: {name} is {a.dtype} {a.shape}, not a matrix of numbers")
-    return views, places, y, _turned(path, how.samples, views, n)
+    shapes = {k: v.shape for k, v in views.items()}
+    counts = [{s[axis] for s in shapes.values()} for axis in (0, 1)]
+    fits = [len(axis) == 1 and (not n or n in axis) for axis in counts]
+    sizes, turned = ", ".join(f"{k} {s[0]} x {s[1]}" for k, s in shapes.items()), fits[1]
+    if how.samples is not None and not fits[how.samples == "columns"]:
+        raise ValueError(f"{path}: views do not share the number of {how.samples}: {sizes}")
+    if how.samples is not None or (len(shapes) == 1 and n is None):
+        turned = how.samples == "columns"
+    elif all(fits):
+        raise ValueError(f"{path}: samples may be rows or columns ({sizes}); pass --samples")
+    elif not any(fits):
+        who = f"the {n} labels" if n else "each other"
+        raise ValueError(f"{path}: views do not fit {who}: {sizes}; save one row per sample")
+    return views, places, y, turned
 
 
 def _flat(value: Any) -> bool:
@@ -188,21 +201,3 @@ def _places(variables: Mapping[str, Any], n: int | None) -> Places:
 def _matrices(values: list[Any]) -> bool:
     matrices = [getattr(v, "ndim", 0) == 2 and v.dtype.kind in "biufU" for v in values]
     return all(matrices) and any(v.dtype.kind in "biuf" for v in values)
-
-
-def _turned(path: Path, samples: str | None, views: Mapping[str, Any], n: int | None) -> bool:
-    """Whether samples are in columns."""
-    shapes = {k: v.shape for k, v in views.items()}
-    counts = [{s[axis] for s in shapes.values()} for axis in (0, 1)]
-    fits = [len(axis) == 1 and (not n or n in axis) for axis in counts]
-    sizes = ", ".join(f"{k} {s[0]} x {s[1]}" for k, s in shapes.items())
-    if samples is not None and not fits[samples == "columns"]:
-        raise ValueError(f"{path}: views do not share the number of {samples}: {sizes}")
-    if samples is not None or (len(shapes) == 1 and n is None):
-        return samples == "columns"
-    if all(fits):
-        raise ValueError(f"{path}: samples may be rows or columns ({sizes}); pass --samples")
-    if not any(fits):
-        who = f"the {n} labels" if n else "each other"
-        raise ValueError(f"{path}: views do not fit {who}: {sizes}; save one row per sample")
-    return fits[1]

@@ -1,8 +1,6 @@
 """MuData (.h5mu): one view per modality. AnnData (.h5ad): its matrix, cut by --views or by
-`feature_types`, and the matrices of `obsm` that are no embeddings (names without X_).
-
-Written files have every sample in every modality, X unchanged (NaN where it had no value), and
-all values in the layer "filled"; `embed` and `cluster` write .obsm["X_vedute"] and .obs["vedute"].
+`feature_types`, and the matrices of `obsm` that are no embeddings (names without X_). Written files
+have every sample in every modality, X unchanged, and all values in the layer "filled".
 """
 
 from __future__ import annotations
@@ -31,8 +29,7 @@ ZARR = (".zgroup", "zarr.json")  # markers of a folder of zarr, which only `conv
 
 def read(path: Path, how: Reading) -> Data:
     """Read modalities as DataFrames, one row per sample of any of them."""
-    with _quiet(path):
-        whole = _opened(path)
+    with _opened(path) as whole:
         if _is_mu(path) and how.views is not None:
             raise ValueError(f"{path}: its modalities are the views; --views is for one table")
         parts = None
@@ -49,9 +46,9 @@ def read(path: Path, how: Reading) -> Data:
 def write(out: Path, data: Data, views: Filled, ends: Ends) -> None:
     """Write the file with complete layers: filled, and filled_lower, filled_upper."""
     assert data.path is not None
-    with _quiet(data.path):
-        layers = {"filled": views, **{f"filled_{end}": group for end, group in ends.items()}}
-        whole = completed(_opened(data.path), layers)
+    layers = {"filled": views, **{f"filled_{end}": group for end, group in ends.items()}}
+    with _opened(data.path) as source:
+        whole = completed(source, layers)
         whole.write_h5mu(out) if _is_mu(data.path) else whole.write_h5ad(out)
 
 
@@ -73,8 +70,7 @@ def completed(whole: Any, layers: Mapping[str, Filled]) -> Any:
 
 def annotate(out: Path, source: Path, rows: Mapping[str, Array]) -> None:
     """Write the file with results per sample: its embedding (n, D), its cluster (n,)."""
-    with _quiet(source):
-        whole = _opened(source)
+    with _opened(source) as whole:
         put(whole, rows)
         whole.write_h5mu(out) if _is_mu(source) else whole.write_h5ad(out)
 
@@ -88,14 +84,24 @@ def put(whole: Any, rows: Mapping[str, Array]) -> None:
 
 
 @contextmanager
-def _quiet(path: Path) -> Iterator[None]:
-    """Silence mudata's deprecation warnings; report a missing package."""
-    for module in ("anndata", "mudata")[: 1 + _is_mu(path)]:
-        if find_spec(module) is None:
-            raise ImportError(f"{path} needs {module}: pip install 'vedute[omics]'")
+def _opened(path: Path) -> Iterator[Any]:
+    """Yield the content of a file, within the memory limit by its headers (zarr has none); silence
+    deprecation warnings of mudata in the context."""
+    sizes, kind = list[int](), "zarr" if is_zarr(path) else path.suffix[1:].lower()
+    packages = ("anndata", "mudata") if _is_mu(path) else ("anndata",)
+    for package in packages:
+        if find_spec(package) is None:
+            raise ImportError(f"{path} needs {package}: pip install 'vedute[omics]'")
+    from h5py import File
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        yield
+        with suppress(Exception), File(path) as file:  # the reader reports the error
+            file.visititems(lambda _, item: sizes.append(getattr(item, "nbytes", 0)))
+        limits.check(sum(sizes), path)
+        with errors_as(f"{path} is not a {path.suffix} {'folder' if kind == 'zarr' else 'file'}"):
+            whole = getattr(import_module(packages[-1]), f"read_{kind}")(path)
+        yield whole
 
 
 def is_zarr(path: Path) -> bool:
@@ -104,20 +110,6 @@ def is_zarr(path: Path) -> bool:
 
 def _is_mu(path: Path) -> bool:
     return (path / "mod").is_dir() if is_zarr(path) else path.suffix.lower() == ".h5mu"
-
-
-def _opened(path: Path) -> Any:
-    """Read a file, within the memory limit by its headers; zarr has none."""
-    from h5py import File
-
-    sizes: list[int] = []
-    with suppress(Exception), File(path) as file:  # the reader reports the error
-        file.visititems(lambda _, item: sizes.append(getattr(item, "nbytes", 0)))
-    limits.check(sum(sizes), path)
-    package = import_module("mudata" if _is_mu(path) else "anndata")
-    kind = "zarr" if is_zarr(path) else path.suffix[1:].lower()
-    with errors_as(f"{path} is not a {path.suffix} {'folder' if kind == 'zarr' else 'file'}"):
-        return getattr(package, f"read_{kind}")(path)
 
 
 def _labels(path: Path, whole: Any, how: Reading) -> Array | None:

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 from zipfile import ZipFile, is_zipfile
 
 import numpy as np
@@ -42,10 +42,9 @@ def read(path: Path, how: Reading) -> Data:
     extras = {k: arrays.pop(k, None) for k in EXTRAS}
     for key, a in arrays.items():
         if a.ndim < 2:
-            raise ValueError(
-                f"{key!r} in {path} has shape {a.shape}; a view is (samples, features): reshape it "
-                f"to (n, 1), or leave it out (other keys: {', '.join(EXTRAS)})"
-            )
+            fix = f"reshape it to (n, 1), or leave it out (other keys: {', '.join(EXTRAS)})"
+            what = f"{key!r} in {path} has shape {a.shape}"
+            raise ValueError(f"{what}; a view is (samples, features): {fix}")
     if not arrays:
         raise ValueError(f"{path} has no view; save arrays (samples, features) by name")
     arrays = _views(arrays)
@@ -118,9 +117,14 @@ def _arrays(path: Path) -> dict[str, Array]:
     with path.open("rb") as handle:
         if not is_zipfile(handle) or handle.seek(0) or handle.read(4) not in MAGIC:
             raise ValueError(f"{path} is not an .npz file; write it with numpy.savez")
-        with errors_as(f"{path} is damaged"):
-            size = _size(handle)
-        limits.check(size, path)
+        total = 0  # memory of all arrays according to the zip file and their headers
+        with errors_as(f"{path} is damaged"), ZipFile(handle) as archive:
+            for info in archive.infolist():
+                size = info.file_size
+                with suppress(Exception), archive.open(info) as member:  # `get` reports the error
+                    size = max(size, limits.npy_bytes(member))
+                total += size
+        limits.check(total, path)
         handle.seek(0)
         with np.load(handle, allow_pickle=False) as file:
             arrays = {k: unpickled(partial(file.get, k), f"{k!r} in {path}") for k in file.files}
@@ -128,18 +132,6 @@ def _arrays(path: Path) -> dict[str, Array]:
         if not isinstance(a, np.ndarray):
             raise ValueError(f"{key!r} in {path} is not an array; leave it out")
     return arrays
-
-
-def _size(handle: IO[bytes]) -> int:
-    """Memory of all arrays according to the zip file and their headers."""
-    total = 0
-    with ZipFile(handle) as archive:
-        for info in archive.infolist():
-            size = info.file_size
-            with suppress(Exception), archive.open(info) as member:  # the reader reports the error
-                size = max(size, limits.npy_bytes(member))
-            total += size
-    return total
 
 
 def _views(arrays: dict[str, Array]) -> dict[str, Array]:
