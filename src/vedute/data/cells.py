@@ -98,14 +98,6 @@ def limits_note(where: str, taken: Mapping[Any, pd.Series]) -> str:
     return f"{where}: {many} cells like {example!r} {place} are limits, taken as their numbers"
 
 
-def truth_words(cells: pd.Series) -> list[str] | None:
-    """Return the words for no and yes in the case of the first cell; None if it is another word."""
-    first = next(iter(cells.dropna()), None)
-    if isinstance(first, str) and first.lower() in {*TRUTHS} - {*TRUTH_PAIRS[0]}:
-        return as_text([False, True], truth=first)
-    return None
-
-
 def all_match(cells: pd.Series, pattern: str) -> bool:
     return all(isinstance(x, str) and re.fullmatch(pattern, x) for x in cells.dropna())
 

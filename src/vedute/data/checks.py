@@ -121,10 +121,9 @@ def named(X: Any, columns: Columns | None, names: Sequence[str]) -> dict[str, An
     if columns is not None:
         X = split(X, columns, lenient=bool(names))
     elif isinstance(X, np.ndarray) and X.ndim != 2:
-        raise ValueError(
-            f"X is one array of rank {X.ndim}. Expected 2D array; Reshape your data to "
-            "(n_samples, n_features), or pass a list with one array per view"
-        )
+        fix = "(n_samples, n_features), or pass a list with one array per view"
+        rank = f"X is one array of rank {X.ndim}. Expected 2D array"
+        raise ValueError(f"{rank}; Reshape your data to {fix}")
     elif isinstance(X, np.ndarray | Frame) or sparse.issparse(X):
         X = {"view0": X}
     if isinstance(X, Mapping):
@@ -179,10 +178,8 @@ def _rows(views: Mapping[str, Any], aligned: bool) -> tuple[int, pd.Index | None
         return len(index), index
     if len(set(sizes.values())) > 1:
         lengths = ", ".join(f"{k!r} {n}" for k, n in sizes.items())
-        raise ValueError(
-            f"views differ in length (inconsistent numbers of samples): {lengths}; align their "
-            "rows, or pass DataFrames to join them by index"
-        )
+        problem = f"views differ in length (inconsistent numbers of samples): {lengths}"
+        raise ValueError(f"{problem}; align their rows, or pass DataFrames to join them by index")
     n = next(iter(sizes.values()))
     if n == 0:
         raise ValueError("X has no samples: Found array with 0 sample(s), a minimum of 1 is needed")

@@ -1,9 +1,5 @@
-"""Columns of dates: as days since the earliest one, and as dates again.
-
-A column holds dates if its dtype or its objects are dates, or if all its text is written in one way
-that can be read in one order of day and month. Hours are kept; times with a zone are those of its
-clocks.
-"""
+"""Columns of dates (by dtype, objects or text, all written in one way) as days since the earliest
+one, and as dates again. Hours are kept; times with a zone are those of its clocks."""
 
 from __future__ import annotations
 

@@ -135,13 +135,13 @@ class Filling:
 def _joined(parts: checks.Parts, copies: list[Any]) -> Any:
     """Put filled views into an object like X; columns of a table in no view are unchanged."""
     X, columns = parts.X, parts.columns
-    views = {spec.name: view for spec, view in zip(parts.specs, copies, strict=True)}
-    if columns is None and isinstance(X, Mapping):
-        named = {k: views.pop(str(k)) for k in X}
-        return named | views
-    if columns is None:
+    if columns is None and not isinstance(X, Mapping):
         copies = copies if isinstance(X, (list, tuple)) else copies[0]
         return tuple(copies) if isinstance(X, tuple) else copies
+    views = {spec.name: view for spec, view in zip(parts.specs, copies, strict=True)}
+    if columns is None:
+        named = {k: views.pop(str(k)) for k in X}
+        return named | views
     if isinstance(X, pd.DataFrame):
         return fill.with_columns(X, pd.concat(copies, axis=1))
     out = np.array(X.toarray() if sparse.issparse(X) else X)

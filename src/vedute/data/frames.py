@@ -74,10 +74,9 @@ def join_ids(frames: Mapping[str, Frame]) -> pd.Index:
             written = {str(i): i for i in first.index}
             same = next((i for i in frame.index if str(i) in written), None)
             if same is not None:
-                raise ValueError(
-                    f"ids of views {name!r} and {other!r} never meet: {written[str(same)]!r} is "
-                    f"not {same!r}; give both the same type (index.astype(str))"
-                )
+                problem = f"{written[str(same)]!r} is not {same!r}"
+                fix = f"{problem}; give both the same type (index.astype(str))"
+                raise ValueError(f"ids of views {name!r} and {other!r} never meet: {fix}")
         joined = joined.append(frame.index.difference(joined, sort=False))
     if not len(joined):
         raise ValueError("X has no samples; every frame is empty: Found array with 0 sample(s)")

@@ -40,11 +40,9 @@ def warn_of_look_alikes(indices: Mapping[str, pd.Index]) -> None:
     where = [[f"{i!r} of view {first_of[i]!r}" for i in pair] for pair in pairs[:PAIRS_SHOWN]]
     examples = "; ".join(" and ".join(pair) for pair in where)
     many = f"{len(pairs)} pairs of ids are" if len(pairs) > 1 else "two ids are"
-    warnings.warn(
-        f"{many} one but for blanks, case, zeros or separators, and read as two samples: "
-        f"{examples}; write an id alike in all views if it means one sample",
-        stacklevel=3,
-    )
+    problem = f"{many} one but for blanks, case, zeros or separators, and read as two samples"
+    fix = "write an id alike in all views if it means one sample"
+    warnings.warn(f"{problem}: {examples}; {fix}", stacklevel=3)
 
 
 def _normalized(ids: Sequence[Hashable]) -> list[str]:

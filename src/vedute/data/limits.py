@@ -1,9 +1,6 @@
 """Limits of files, checked before they are read: they are regular ones, as a pipe or a device may
-block forever, and fit into memory.
-
-Sizes come from headers; compressed data are decompressed up to the limit and no further. The limit
-is VEDUTE_MAX_BYTES, by default three quarters of the machine's memory.
-"""
+block forever, and take at most VEDUTE_MAX_BYTES of memory, by default three quarters of it, by
+their headers; compressed data are decompressed up to the limit and no further."""
 
 from __future__ import annotations
 
@@ -44,10 +41,9 @@ def check(size: int, what: object) -> None:
 
 
 def reject(what: object, size: str, enough: str) -> NoReturn:
-    raise TooLargeError(
-        f"{what} takes {size} of memory, more than the {shown(most_bytes())} it may; take fewer "
-        f"samples or features, or allow it: {LIMIT_VARIABLE}={enough}"
-    )
+    problem = f"{what} takes {size} of memory, more than the {shown(most_bytes())} it may"
+    fix = f"take fewer samples or features, or allow it: {LIMIT_VARIABLE}={enough}"
+    raise TooLargeError(f"{problem}; {fix}")
 
 
 def shown(size: int) -> str:

@@ -33,36 +33,29 @@ def views(
 ) -> dict[str, pd.DataFrame]:
     """Return one frame per view, by default of all, with a row for every sample, in the order of
     `obs_names`."""
-    frames = _parts(whole, what) if frames is None else frames
+    if frames is None and is_mu(whole):
+        if not whole.mod:
+            raise ValueError(f"{what} has no modality; write at least one")
+        frames = {k: matrix(mod, f"{what}, {k}") for k, mod in whole.mod.items()}
+    elif frames is None:
+        frames = {}
+        if whole.X is not None and whole.n_vars:
+            frames["X"] = table = matrix(whole, what)
+            kinds = whole.var.get(FEATURE_TYPES, pd.Series(dtype=object)).astype(str)
+            if kinds.nunique() > 1:
+                frames = {k: table.loc[:, (kinds == k).to_numpy()] for k in kinds.unique()}
+        for name, a in whole.obsm.items():
+            if not name.startswith("X_"):
+                columns = a.columns if isinstance(a, pd.DataFrame) else range(a.shape[1])
+                frames[name] = _frame(a, whole.obs_names, columns, f"{what}, {name}")
+        if not frames:
+            raise ValueError(f"{what} has no matrix X; write one")
     ids = pd.Index(whole.obs_names.astype(str))
     if not ids.is_unique:
         twice = ids[ids.duplicated()][0]
         raise ValueError(f"{what}: id {twice!r} occurs twice; make obs_names unique")
     warn_of_look_alikes({k: v.index for k, v in frames.items()})
     return {k: v.reindex(ids) for k, v in frames.items()}
-
-
-def _parts(whole: Any, what: str) -> dict[str, pd.DataFrame]:
-    """Return the views with the samples that each of them has."""
-    if is_mu(whole):
-        if not whole.mod:
-            raise ValueError(f"{what} has no modality; write at least one")
-        return {k: matrix(mod, f"{what}, {k}") for k, mod in whole.mod.items()}
-    frames = {}
-    if whole.X is not None and whole.n_vars:
-        table = matrix(whole, what)
-        kinds = whole.var[FEATURE_TYPES].astype(str) if FEATURE_TYPES in whole.var else None
-        if kinds is not None and kinds.nunique() > 1:
-            frames = {k: table.loc[:, (kinds == k).to_numpy()] for k in kinds.unique()}
-        else:
-            frames = {"X": table}
-    for name, a in whole.obsm.items():
-        if not name.startswith("X_"):
-            columns = a.columns if isinstance(a, pd.DataFrame) else range(a.shape[1])
-            frames[name] = _frame(a, whole.obs_names, columns, f"{what}, {name}")
-    if not frames:
-        raise ValueError(f"{what} has no matrix X; write one")
-    return frames
 
 
 def matrix(ann: Any, what: str) -> pd.DataFrame:

@@ -1,9 +1,5 @@
-"""All problems of an input at once, each with its fix.
-
-Checks run inside `with noted():`, one block each. By default the first error is raised. Inside
-`all_at_once`, errors are collected and the remaining checks still run, as far as they can; then all
-are raised together.
-"""
+"""All problems of an input at once: checks run inside `with noted():`, one block each. By default
+the first error is raised; inside `all_at_once`, errors are collected and raised together."""
 
 from __future__ import annotations
 

@@ -417,8 +417,9 @@ def _parse_text(where: str, name: Any, column: pd.Series, how: Reading) -> _Pars
     if commas:
         number = cells.numbers(plain.str.replace(",", "."))
     if number is not None:
-        pair = cells.truth_words(plain)  # the words for no and yes, where these are two categories
-        if pair is not None:
+        first = next(iter(plain.dropna()), None)
+        if isinstance(first, str) and first.lower() in {*cells.TRUTHS} - {"true", "false"}:
+            pair = cells.as_text([False, True], truth=first)  # two categories
             words = number.astype(object).map({False: pair[0], True: pair[1]})
             number = words.astype(pd.CategoricalDtype([*pair]))
         return _Parsed(number, limit_cells, plain, commas)
