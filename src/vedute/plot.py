@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from vedute.analysis.inferred import inferred, place
@@ -25,7 +24,6 @@ from vedute.training import history
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Array = NDArray[Any]
 MOST_MAPPED = 3000  # samples
 MOST_PROFILES, MOST_FEATURES = 24, 30
 

@@ -50,9 +50,9 @@ def test_embedding_map(tmp_path, n, D):
 
 def test_inferred_images(tmp_path):
     images = [RNG.random((6, 12)) for _ in range(3)]
-    figure = plots.inferred_images(*images, (4, 3), [0, 5], ["seen: a", "seen: b"])
+    figure = plots.inferred_images(images, (4, 3), [0, 5], ["seen: a", "seen: b"])
     assert drawn(figure, tmp_path)
-    assert drawn(plots.inferred_images(*images, (4, 3), [1]), tmp_path)
+    assert drawn(plots.inferred_images(images, (4, 3), [1]), tmp_path)
 
 
 def test_figures_leave_no_trace():

@@ -15,7 +15,6 @@ from vedute.estimators.explanation import predicted_again
 from vedute.estimators.imputation import Imputer
 from vedute.metrics.scores import share_explained
 
-Floats = NDArray[np.float64]
 ALL_OTHERS = "all others"
 PREDICTED_ROWS = 1024  # per batch
 
@@ -40,7 +39,7 @@ def informs(model: Estimator, X: Any) -> pd.DataFrame:
     return pd.DataFrame(share_explained(error, base), [*data.names, ALL_OTHERS], list(data.names))
 
 
-def _errors(imputer: Imputer, data: Views, hidden: torch.Tensor) -> Floats:
+def _errors(imputer: Imputer, data: Views, hidden: torch.Tensor) -> NDArray[np.float64]:
     """Errors of the views `hidden` (L,) and of their means, summed over samples, (2, L)."""
     total = np.zeros((2, len(hidden)))
     for held, values in predicted_again(imputer, data, hidden, PREDICTED_ROWS):

@@ -26,7 +26,6 @@ from vedute.methods.mvp import MVP
 from vedute.nn.coders import by_convolution
 from vedute.nn.convolutions import AUTO
 
-Bools = NDArray[np.bool_]
 FAR_VALUE = 30.0  # standard deviations from the mean: such values dominate squared errors
 TIMED_ROWS = 16
 FEW_SAMPLES = 3  # features: rows of so few repeat by chance
@@ -152,12 +151,9 @@ def _seconds(views: Views, words: Sequence[str]) -> float | None:
     shapes, likelihoods = [v.output_shape for v in fitted], [v.likelihood for v in fitted]
     with torch.random.fork_rng(devices=[]):
         net = model.build(shapes, likelihoods, views.names, steps)
-
-        def step() -> None:
-            torch.autograd.backward(sum(net.loss(sample).values(), torch.zeros(())))
-
-        seconds = min(repeat(step, repeat=3, number=1))
-    return steps * seconds * min(size, len(views)) / len(sample)
+        zero, learn = torch.zeros(()), torch.autograd.backward
+        times = repeat(lambda: learn(sum(net.loss(sample).values(), zero)), repeat=3, number=1)
+    return steps * min(times) * min(size, len(views)) / len(sample)
 
 
 def _look(
@@ -211,7 +207,7 @@ def features(spec: ViewSpec) -> list[str]:
     return names
 
 
-def _mixed(x: NDArray[Any], holes: Bools | None = None) -> NDArray[np.uint64]:
+def _mixed(x: NDArray[Any], holes: NDArray[np.bool_] | None = None) -> NDArray[np.uint64]:
     """A hash of every row of x (n, d)."""
     cells = np.where(holes, np.nan, x) if holes is not None else x
     cells = cells + 0.0 if cells.dtype.kind == "f" else cells  # -0.0 is 0.0

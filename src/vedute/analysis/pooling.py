@@ -23,8 +23,6 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import t
 
-Floats = NDArray[np.float64]
-
 
 @dataclass(frozen=True)
 class Pooled:
@@ -77,7 +75,7 @@ def pool(estimates: Sequence[Any], variances: Sequence[Any], df: float | None = 
     return Pooled(*(x if x.ndim else float(x) for x in pooled))
 
 
-def _stacked(name: str, given: Sequence[Any], first: Any) -> Floats:
+def _stacked(name: str, given: Sequence[Any], first: Any) -> NDArray[np.float64]:
     """(m, ...); Series in the order of the first one's labels."""
     if isinstance(first, pd.Series):
         for item in given:

@@ -130,8 +130,12 @@ def open_run(
 @contextmanager
 def guarded_ids(safe: bool) -> Iterator[None]:
     """Escape formulas among the ids of .csv files with an apostrophe if `safe`, else warn once."""
-    with io.csv.formula_guard(safe) as formulas:
+    formulas = list[str]()
+    before = io.csv.formula_guard.set((safe, formulas))
+    try:
         yield
+    finally:
+        io.csv.formula_guard.reset(before)
     if formulas:
         said = f"vedute: ids like {formulas[0]!r} are formulas to a spreadsheet; --safe-csv puts "
         say(f"{said}an apostrophe before them", file=sys.stderr)

@@ -18,7 +18,6 @@ from vedute.estimators.base import Estimator
 from vedute.methods import best_pair, presets
 
 Settings = dict[str, Any]
-TOML = {"true": True, "false": False}
 
 
 def method(word: str) -> type[Estimator]:
@@ -41,7 +40,7 @@ def parse(pairs: Iterable[str] | None) -> Settings:
         try:
             parsed[name.strip()] = ast.literal_eval(text.strip())
         except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-            parsed[name.strip()] = TOML.get(text.strip(), text)
+            parsed[name.strip()] = {"true": True, "false": False}.get(text.strip(), text)
     return parsed
 
 

@@ -46,7 +46,6 @@ def run(
     from vedute import io
     from vedute.analysis import comparison
     from vedute.commands import _data, _settings
-    from vedute.io.contents import known_labels
 
     how = reading.checked()
     if out is not None:
@@ -56,7 +55,7 @@ def run(
         _data.check(views)
         number = _settings.clusters(clusters)
         if clusters is None and views.y is not None:
-            number = len(set(views.y[known_labels(views.y)].tolist()))
+            number = len(set(views.y[io.contents.known_labels(views.y)].tolist()))
         common = {"n_clusters": number, "random_state": seed}
         models = _settings.estimators(methods, common, settings, len(views.names))
         trial = comparison.Trial.of(views, seed)

@@ -131,7 +131,7 @@ def _write_figures(
     shown = [int(lost[truth.y[lost] == digit][0]) for digit in range(10)]  # the first of each
     seen = [np.array(views.names)[views.mask[row].numpy()] for row in shown]
     notes = ["\n".join(["seen:", *names]) for names in seen]
-    reach = (upper - lower) / 2
-    images = plots.inferred_images(truth.x[v].numpy(), mean, reach, PIXELS, shown, notes)
+    inferred = truth.x[v].numpy(), mean, (upper - lower) / 2
+    images = plots.inferred_images(inferred, PIXELS, shown, notes)
     for name, figure in zip(FIGURES, (patterns, curves, plane, images), strict=True):
         figure.savefig(folder / name, dpi=150)

@@ -14,13 +14,7 @@ from vedute.commands._command import Answer, command, say, table
 
 EXAMPLE = "vedute list methods mvp"
 SHOWN_OF_A_PRESET = ("latent_dim", "likelihood", "rec_weight", "beta", "epochs")
-
-
-class Kind(StrEnum):
-    methods = "methods"
-    datasets = "datasets"
-    presets = "presets"
-    settings = "settings"
+Kind = StrEnum("Kind", ["methods", "datasets", "presets", "settings"])
 
 
 @command

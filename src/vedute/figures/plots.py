@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Array = NDArray[Any]
-Bools = NDArray[np.bool_]
 Records = Sequence[Mapping[str, Any]]
 INK, GREY, PALE, BLUE, RED = "#2b2d33", "#7b7f89", "#d5d8de", "#3f6fb5", "#c8452e"
 LIGHT_BLUE, PALE_BLUE = "#8fa9cf", "#b9cbe6"
@@ -77,7 +76,7 @@ def style() -> Iterator[None]:
 styled = style()  # as a decorator
 
 
-def missing(ax: Axes, mask: Bools, names: Sequence[str], holes: Sequence[float]) -> None:
+def missing(ax: Axes, mask: Array, names: Sequence[str], holes: Sequence[float]) -> None:
     """Draw samples by pattern; mask (n, L); holes (L,): share missing within observed views."""
     n, L = mask.shape
     counts = sorted(Counter(map(tuple, mask.tolist())).items(), key=lambda c: (-c[1], -sum(c[0])))
@@ -448,28 +447,24 @@ def embedding_map(embedding: Array, mean_filled: Array, y: Array) -> Figure:
 
 @styled
 def inferred_images(
-    truth: Array,
-    mean: Array,
-    reach: Array,
-    shape: tuple[int, int],
-    rows: Sequence[int],
-    notes: Sequence[str] = (),
+    images: Sequence[Array], shape: tuple[int, int], rows: list[int], notes: Sequence[str] = ()
 ) -> Figure:
-    """A figure of images (n, height * width), a column per sample with a note below it."""
-    shown = list(rows)
-    white, black = float(truth[shown].min()), float(truth[shown].max())
-    low, high = float(reach[shown].min()), float(reach[shown].max())
+    """A figure of images (n, height * width): truth, mean and reach of the interval; a column per
+    sample of `rows`, with a note below it."""
+    truth, mean, reach = images
+    white, black = float(truth[rows].min()), float(truth[rows].max())
+    low, high = float(reach[rows].min()), float(reach[rows].max())
     kinds = {
         "truth,\nnever shown": (truth, "gray_r", white, black),
         "inferred": (mean, "gray_r", white, black),
         "half of its\n90 % interval": (reach, "viridis", low, high),
     }
-    figure = empty((0.86 * len(shown) + 1.2, 3.6))
-    axes = figure.subplots(3, len(shown), squeeze=False)
-    for k, (name, (images, colors, low, high)) in enumerate(kinds.items()):
+    figure = empty((0.86 * len(rows) + 1.2, 3.6))
+    axes = figure.subplots(3, len(rows), squeeze=False)
+    for k, (name, (pictures, colors, low, high)) in enumerate(kinds.items()):
         drawn = axes[k].tolist()
-        for ax, row in zip(drawn, shown, strict=True):
-            picture = ax.imshow(images[row].reshape(shape), cmap=colors, vmin=low, vmax=high)
+        for ax, row in zip(drawn, rows, strict=True):
+            picture = ax.imshow(pictures[row].reshape(shape), cmap=colors, vmin=low, vmax=high)
             ax.set(xticks=[], yticks=[])
             ax.spines[:].set(visible=k < 2, color=PALE)
         drawn[0].set_ylabel(name, rotation=0, ha="right", va="center", labelpad=8)

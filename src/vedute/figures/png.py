@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[Any]
 SIDE = 96  # pixels, at most
 
 
-def picture(image: Array, low: float, high: float) -> str:
+def picture(image: NDArray[Any], low: float, high: float) -> str:
     """A data URL of the image (h, w), (h, w, c) or (c, h, w) as PNG; low is black, high white."""
     if image.ndim == 3 and image.shape[0] in (1, 3):
         image = np.moveaxis(image, 0, -1)

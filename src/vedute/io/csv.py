@@ -341,19 +341,8 @@ def _split_lines(lines: list[str]) -> tuple[str, list[list[str]]]:
     return best
 
 
-# Whether to escape formulas among ids, and a list of those that were not.
-_guard: ContextVar[tuple[bool, list[str]] | None] = ContextVar("guard", default=None)
-
-
-@contextmanager
-def formula_guard(safe: bool) -> Iterator[list[str]]:
-    """Escape formulas among ids that are written, if `safe`; else yield the list of them."""
-    formulas: list[str] = []
-    before = _guard.set((safe, formulas))
-    try:
-        yield formulas
-    finally:
-        _guard.reset(before)
+# Whether to escape formulas among ids that are written, and a list of those that were not.
+formula_guard: ContextVar[tuple[bool, list[str]] | None] = ContextVar("guard", default=None)
 
 
 def is_formula(text: str) -> bool:
@@ -362,7 +351,7 @@ def is_formula(text: str) -> bool:
 
 def escaped_id(cell: Any) -> Any:
     """Prepare an id for a .csv file."""
-    guard = _guard.get()
+    guard = formula_guard.get()
     if guard is None or not isinstance(cell, str) or not is_formula(cell):
         return cell
     safe, formulas = guard
