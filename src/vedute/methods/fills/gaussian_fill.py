@@ -56,29 +56,24 @@ class GaussianFill(ComponentsFill):
         return k
 
     def _learn_components(self, small: Table, rng: Generator) -> None:
+        """Choose the noise on hidden views: lower it until the error rises; then fit by EM."""
         unit = float((small.x**2).sum() / small.spread(small.mask).sum()) or 1.0
         with threadpool_limits(1, "blas"):  # steps are too small for threads
-            if "noise" not in self.choice_:
-                self.choice_["noise"] = self._best_noise(small, unit)
+            hidden = None if "noise" in self.choice_ else small.chosen_to_hide()
+            self.choice_.setdefault("noise", NOISES[-1 if hidden is None else 0])
+            if hidden is not None:
+                where, part = small.spread(hidden), small.only(~hidden)
+                x, least = self._initialized(part), np.inf
+                S = x.T @ x / len(x)
+                for noise in NOISES:
+                    S = em(part, S, noise * unit, SEARCH_STEPS)
+                    off = (conditional(part, S, noise * unit)[0] - small.x)[where]
+                    if off @ off > least:
+                        break
+                    self.choice_["noise"], least = noise, off @ off
             self.noise_ = self.choice_["noise"] * unit
             x = self._initialized(small)
             self.covariance_ = em(small, x.T @ x / len(x), self.noise_, self.n_steps)
-
-    def _best_noise(self, small: Table, unit: float) -> float:
-        """The noise with the least error on hidden views: lower it until the error rises."""
-        hidden = small.chosen_to_hide()
-        if hidden is None:
-            return NOISES[-1]
-        where, part = small.spread(hidden), small.only(~hidden)
-        x = self._initialized(part)
-        S, best, least = x.T @ x / len(x), NOISES[0], np.inf
-        for noise in NOISES:
-            S = em(part, S, noise * unit, SEARCH_STEPS)
-            off = (conditional(part, S, noise * unit)[0] - small.x)[where]
-            if off @ off > least:
-                break
-            best, least = noise, off @ off
-        return best
 
     def _complete(self, small: Table) -> Array:
         return conditional(small, self.covariance_, self.noise_)[0]

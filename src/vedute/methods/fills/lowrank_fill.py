@@ -68,14 +68,11 @@ class LowRankFill(Estimator):
                 self.components_, self.threshold_ = softimpute.refit(table, *start)
 
     def embed(self, data: Views) -> Array:
-        roots = np.linalg.norm(self.components_, axis=0)
-        embedding: Array = (self._scores(data) * roots).astype(np.float32)
-        return embedding
+        table, V = Table.of_views(data, self.scalers), self.components_
+        scores = softimpute.project(table, V, self.threshold_) * np.linalg.norm(V, axis=0)
+        return np.asarray(scores, np.float32)
 
     def decode(self, data: Views, draws: int = 0) -> list[Array]:
-        table = self._scores(data) @ self.components_.T
-        return wide_table.values(table, self.scalers, draws)
-
-    def _scores(self, data: Views) -> Array:
-        table = Table.of_views(data, self.scalers)
-        return softimpute.project(table, self.components_, self.threshold_)
+        table, V = Table.of_views(data, self.scalers), self.components_
+        filled = softimpute.project(table, V, self.threshold_) @ V.T
+        return wide_table.values(filled, self.scalers, draws)

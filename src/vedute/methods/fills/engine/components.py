@@ -25,7 +25,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -105,17 +105,27 @@ class ComponentsFill(Estimator):
             start = self.components_, self.choice_["threshold"], rng
             self.components_, self.threshold_ = softimpute.refit(table, *start)
         whole = self._without_holes(table)
-        self.bases_ = bases(whole, rng, self._most(table.mask, table.widths))
+        self.bases_: list[Array] = []
+        most = self._most(table.mask, table.widths)
+        for v, (width, at) in enumerate(zip(whole.widths, whole.places, strict=True)):
+            if width <= most:
+                self.bases_.append(np.eye(width))
+            elif whole.compressed:  # rows that lack the view are zero
+                self.bases_.append(softimpute.axes(whole.of_view(v), most, rng))
+            else:
+                rows = whole.x[whole.mask[:, v], at]
+                self.bases_.append(softimpute.leading(rows, most, rng)[2])
         for k in range(1 if table.holes is None else ROUNDS):
             if k > 0:
                 inferred = np.where(table.spread(table.mask), self._values(table), 0.0)
                 whole = replace(whole, x=inferred)
             small = narrowed(whole, self.bases_)
             self.noises_: list[float] = []
-            for v, width in enumerate(whole.widths):
-                power, kept = whole.power(v), small.power(v)
-                count = max(int(whole.mask[:, v].sum()), 1) * width
-                self.noises_.append(max(power - kept, LEAST_NOISE * power) / count or 1.0)
+            for v, (has, at) in enumerate(zip(whole.mask.T, whole.places, strict=True)):
+                thin, count = whole.compressed, max(int(has.sum()), 1) * whole.widths[v]
+                power = whole.x.view(v).power() if thin else (whole.x[has, at] ** 2).sum()
+                lost = max(power - (small.x[has, small.places[v]] ** 2).sum(), LEAST_NOISE * power)
+                self.noises_.append(float(lost) / count or 1.0)
             self._learn_components(small, rng)
 
     def embed(self, data: Views) -> Array:
@@ -128,7 +138,7 @@ class ComponentsFill(Estimator):
     def _values(self, table: Table) -> Array:
         """The table (n, p) with missing values inferred."""
         x = widened(self._completed(table), self.bases_)
-        return np.where(table.seen(), table.dense().x, x)
+        return np.where(table.seen(), table.x.dense() if table.compressed else table.x, x)
 
     def _completed(self, table: Table) -> Array:
         """Components (n, k) of every view of every row."""
@@ -256,11 +266,11 @@ class ChainedFill(WarmStart, ComponentsFill):
             rows = nonempty[batch]
             part, mask = small[rows], torch.from_numpy(small.mask[rows])
             wide = wide_table.values(widened(part.x, self.bases_), self.scalers)
-            observed = tuple(torch.from_numpy(a[0]) for a in wide)
+            observed = tuple(map(torch.from_numpy, map(itemgetter(0), wide)))
             names, holes = tuple(map(attrgetter("name"), self.views_)), (None,) * len(observed)
             data = Views(observed, mask, torch.arange(len(rows)), holes, names)
-            decoded = tuple(torch.from_numpy(a[0]) for a in imputer.decoded(data))
-            whole = replace(data, x=decoded, mask=torch.ones_like(mask))
+            decoded = map(torch.from_numpy, map(itemgetter(0), imputer.decoded(data)))
+            whole = replace(data, x=tuple(decoded), mask=torch.ones_like(mask))
             inferred = narrowed(Table.of_views(whole, self.scalers), self.bases_)
             x[rows] = np.where(part.seen(), part.x, inferred.x)
         return x
@@ -284,19 +294,6 @@ class ChainedFill(WarmStart, ComponentsFill):
 
     def _covariance(self, small: Table, v: int) -> Array:
         return self.covariances_[v]
-
-
-def bases(table: Table, rng: Generator, most: int = MOST_AXES) -> list[Array]:
-    """The basis W_v of each view, from the rows that have it."""
-    result = []
-    for v, at in enumerate(table.places):
-        if table.widths[v] <= most:
-            result.append(np.eye(table.widths[v]))
-        elif table.compressed:  # rows that lack the view are zero
-            result.append(softimpute.axes(table.of_view(v), most, rng))
-        else:
-            result.append(softimpute.leading(table.x[table.mask[:, v], at], most, rng)[2])
-    return result
 
 
 def narrowed(table: Table, bases: Sequence[Array]) -> Table:

@@ -89,7 +89,17 @@ def learn(
         for v, at in enumerate(table.places):
             seen = U[table.mask[:, v]]
             V[at] = solved(seen.T @ seen, V[at].T, threshold).T
-        U, V = _balanced(project(table, V, threshold, x), V)
+        U = project(table, V, threshold, x)
+        if not (U.any() and V.any()):
+            U, V = U[:, :1], V[:, :1]
+        else:  # orthogonal columns of length sqrt(singular value) on both sides
+            scale, turn = np.linalg.eigh(U.T @ U)
+            significant = scale > 1e-12 * scale[-1]
+            root, turn = np.sqrt(scale[significant]), turn[:, significant]
+            square, axes = np.linalg.eigh(root[:, None] * (turn.T @ (V.T @ V) @ turn) * root)
+            keep = square > 1e-8 * square[-1]
+            size, axes = square[keep] ** 0.25, axes[:, keep]
+            U, V = U @ (turn / root @ axes * size), V @ (turn * root @ axes / size)
         change = np.vdot(U0.T @ U0, V0.T @ V0) + np.vdot(U.T @ U, V.T @ V)
         change -= 2 * np.vdot(U0.T @ U, V0.T @ V)  # |U0 V0' - U V'|^2
         size = np.linalg.norm(np.linalg.norm(V, axis=0) ** 2)  # |U V'|
@@ -215,20 +225,6 @@ def _by_columns(f: Callable[[Array], Array], x: Array) -> Array:
     )
 
 
-def _balanced(U: Array, V: Array) -> tuple[Array, Array]:
-    """Rewrite U V' with orthogonal columns of length sqrt(singular value) on both sides."""
-    if not (U.any() and V.any()):
-        return U[:, :1], V[:, :1]
-    scale, turn = np.linalg.eigh(U.T @ U)
-    significant = scale > 1e-12 * scale[-1]
-    root = np.sqrt(scale[significant])
-    turn = turn[:, significant]
-    square, axes = np.linalg.eigh(root[:, None] * (turn.T @ (V.T @ V) @ turn) * root)
-    keep = square > 1e-8 * square[-1]
-    size, axes = square[keep] ** 0.25, axes[:, keep]
-    return U @ (turn / root @ axes * size), V @ (turn * root @ axes / size)
-
-
 def chosen(
     table: Table, max_rank: int, rng: Generator, groups: Tensor | None = None
 ) -> tuple[Array, float]:
@@ -238,13 +234,14 @@ def chosen(
         rows = np.flatnonzero(hidden.any(1))
         truth = table[rows].only(hidden[rows])
         return search(table.only(~hidden), rows, truth, max_rank, rng)
-    table, seen = table.dense(), table.seen()
+    seen, x = table.seen(), table.x.dense() if table.compressed else table.x
     hidden = seen & (rng.random(seen.shape) < HIDDEN_SHARE)
     hidden[(seen == hidden).all(1)] = False  # never all of a row or a column
     hidden[:, (seen == hidden).all(0)] = False
     holes = table.spread(table.mask) & (hidden | ~seen)
-    part = replace(table, x=np.where(hidden, 0.0, table.x), holes=holes)
-    return search(part, np.arange(len(seen)), replace(table, holes=~hidden), max_rank, rng)
+    part = replace(table, x=np.where(hidden, 0.0, x), holes=holes)
+    truth = replace(table, x=x, holes=~hidden)
+    return search(part, np.arange(len(seen)), truth, max_rank, rng)
 
 
 def refit(table: Table, V: Array, relative: float, rng: Generator) -> tuple[Array, float]:

@@ -8,7 +8,7 @@ its mean squared error in standard deviations.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import compress, pairwise, starmap
 from typing import Any, NamedTuple
@@ -45,9 +45,10 @@ def parts(data: Views, scalers: Sequence[Scaler]) -> list[Part]:
     return table
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Table:
-    """x (n, p) float64, zero where missing; mask (n, L); holes (n, p) or None; widths (L,).
+    """x (n, p) float64, zero where missing; mask (n, L); holes (n, p) or None; widths (L,); places
+    (L,), the columns of each view.
 
     If views are large and sparse, and have no holes, x is represented by its products.
     """
@@ -56,6 +57,12 @@ class Table:
     mask: Array
     holes: Array | None
     widths: tuple[int, ...]
+    places: list[slice] = field(init=False)
+    compressed: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.places = [*starmap(slice, pairwise(np.cumsum([0, *self.widths]).tolist()))]
+        self.compressed = isinstance(self.x, Compressed)
 
     @classmethod
     def of(cls, parts: Sequence[Part]) -> Table:
@@ -76,7 +83,8 @@ class Table:
         """The table of `data`; by products where a view is large and sparse, and none has holes,
         which need arrays."""
         present = compress(data.parts, data.mask.any(0))
-        if not any(map(is_sparse, present)) or any(h is not None for h in data.hole_parts):
+        holed = data.hole_parts.count(None) < len(data.hole_parts)
+        if holed or not any(map(is_sparse, present)):
             return cls.of(parts(data, scalers))
         data = data.floating()
         x, zeros, shift, factor = [], [], [], []
@@ -90,26 +98,13 @@ class Table:
         table = table.affine(np.concatenate(shift), np.concatenate(factor))
         return cls(table, table.mask, None, table.widths)
 
-    @property
-    def compressed(self) -> bool:
-        return isinstance(self.x, Compressed)
-
     def __getitem__(self, rows: Array | slice) -> Table:
         holes = None if self.holes is None else self.holes[rows]
         return replace(self, x=self.x[rows], mask=self.mask[rows], holes=holes)
 
-    def dense(self) -> Table:
-        return replace(self, x=self.x.dense()) if self.compressed else self
-
     def of_view(self, v: int) -> Any:
         """x of view v, (n, width_v)."""
         return self.x.view(v) if self.compressed else self.x[:, self.places[v]]
-
-    def power(self, v: int) -> float:
-        """The sum of squares of view v."""
-        if self.compressed:
-            return float(self.x.view(v).power())
-        return float((self.x[self.mask[:, v], self.places[v]] ** 2).sum())
 
     def spread(self, flags: Array) -> Array:
         """Repeat flags of views (n, L) for their features, (n, p)."""
@@ -143,11 +138,6 @@ class Table:
         for k, pattern in enumerate(patterns):
             groups.append((pattern, np.flatnonzero(kind.ravel() == k)))
         return groups
-
-    @cached_property
-    def places(self) -> list[slice]:
-        """The columns of each view."""
-        return [*starmap(slice, pairwise(np.cumsum([0, *self.widths]).tolist()))]
 
 
 def values(table: Array, scalers: Sequence[Scaler], draws: int = 0) -> list[Array]:
