@@ -129,7 +129,7 @@ class Blend(Estimator):
         super().set_params(**{k: v for k, v in params.items() if k not in nested})
         if nested:
             self.expert_settings = {**(self.expert_settings or {}), **nested}
-            self._check_experts()
+            self.check_settings()
         return self
 
     def expert_params(self, name: str) -> dict[str, Any]:
@@ -143,9 +143,6 @@ class Blend(Estimator):
 
     def check_settings(self) -> None:
         super().check_settings()
-        self._check_experts()
-
-    def _check_experts(self) -> None:
         if not self.experts or len(set(self.experts)) < len(self.experts):
             raise ValueError(f"experts names one method or more, each once, got {self.experts}")
         for name in self.experts:
@@ -226,23 +223,27 @@ class Blend(Estimator):
 
         rows: by view, the ones to keep; failed: called with an expert that fails, to leave it out
         """
-        stacks = [Stack(len(self.experts_)) for _ in self.views_]
+        stacks: list[Stack] = []
+        predictions = []
         for name, expert in [*self.experts_.items()]:
+            start, first = getattr(expert, "warm_start", None), self.experts[0]
             decode = partial(expert.learner.imputer().decoded, data)
-            values = attempted(partial(self._tested, expert, decode)) if failed else decode()
-            if not isinstance(values, Exception):
-                for v, value in enumerate(values):
-                    stacks[v].add(value if rows is None else value[:, rows[v]])
-            elif failed:
+            values: list[Array] | Exception
+            if failed and start not in (None, self.experts_.get(first)):
+                values = RuntimeError(f"it starts from {first}")
+            else:
+                values = attempted(partial(finite, decode)) if failed else decode()
+            if isinstance(values, Exception):
+                assert failed
                 failed(name, values)
-        return [stack.array[: len(self.experts_)] for stack in stacks]
-
-    def _tested(self, expert: Estimator, decode: Callable[[], list[Array]]) -> list[Array]:
-        """The predictions of an expert that are finite; raise if it starts from one left out."""
-        start = getattr(expert, "warm_start", None)
-        if start not in (None, self.experts_.get(self.experts[0])):
-            raise RuntimeError(f"it starts from {self.experts[0]}")
-        return finite(decode())
+                continue
+            for v, value in enumerate(values):
+                if v == len(stacks):
+                    stacks.append(Stack(len(self.experts_)))
+                stacks[v].add(value if rows is None else value[:, rows[v]])
+        for stack in stacks:
+            predictions.append(stack.array[: len(self.experts_)])
+        return predictions
 
     def mixed(self, v: int, predicted: Array, weights: Array) -> Array:
         """The weighted predictions of view v: predicted (E, n, *shape), weights (n, E) ->
@@ -379,30 +380,28 @@ class BlendLearner(Learner):
         if apart:
             tasks = [delayed(_fit_in_process)(*task) for task in apart.values()]
             results = Parallel(n_jobs=len(tasks), backend="loky", return_as="generator")(tasks)
-        for name in names:
+        outcomes: dict[str, Estimator | Exception] = {}
+        for name in sorted(names, key=apart.__contains__):  # those of this process first
             if name not in apart:
-                outcome = fit_expert(model.link_warm_start(name), data, held, inner[name])
+                task = model.link_warm_start(name), data, held, inner[name]
+                outcomes[name] = attempted(partial(fit_expert, *task))
                 context.interrupted |= inner[name].interrupted
-                self._keep(name, outcome, context)
-        if apart:
-            waiting = ", ".join(type(expert).__name__ for expert, *_ in apart.values())
-            try:
-                with progress.task(waiting):
-                    outcomes = [*results]
-            except BrokenExecutor:  # the other processes were killed
-                outcomes = [fit_expert(*task) for task in apart.values()]
-            for name, outcome in zip(apart, outcomes, strict=True):
-                self._keep(name, outcome, context)
-
-    def _keep(self, name: str, outcome: Estimator | Exception, context: FitContext) -> None:
-        """Keep a fitted expert; if a refit failed, keep its first fit and warn."""
-        if isinstance(outcome, Estimator):
-            self.model.experts_[name] = outcome
-        elif context.number > 1:
-            text = f"{name} could not be refitted on all views and keeps its first fit"
-            warnings.warn(f"{text} ({_reason(outcome)})", stacklevel=6)
-        else:
-            self._fail(name, outcome)
+            elif name not in outcomes:
+                waiting = ", ".join(type(expert).__name__ for expert, *_ in apart.values())
+                try:
+                    with progress.task(waiting):
+                        outcomes |= zip(apart, results, strict=True)
+                except BrokenExecutor:  # the other processes were killed
+                    for other, task in apart.items():
+                        outcomes[other] = attempted(partial(fit_expert, *task))
+            outcome = outcomes[name]
+            if isinstance(outcome, Estimator):
+                model.experts_[name] = outcome
+            elif context.number > 1:
+                text = f"{name} could not be refitted on all views and keeps its first fit"
+                warnings.warn(f"{text} ({_reason(outcome)})", stacklevel=5)
+            else:
+                self._fail(name, outcome)
 
     def _fail(self, name: str, error: Exception) -> None:
         """Continue without an expert; raise the error of the only one."""
@@ -456,10 +455,12 @@ class BlendLearner(Learner):
 
         seen, which (m,): the number of observed views, and the stratum of the folds
         """
-        model, moments, folds = self.model, [], []
-        none, fold = np.zeros(len(held.inputs), bool), cross_fitting.folds(which, held.groups)
-        means = [view.scaler.mean[None] for view in model.views_]  # the last row of each
-        rows = [held.rows_of(v) if v in subset else none for v in range(len(means))]
+        model, fold = self.model, cross_fitting.folds(which, held.groups)
+        means, rows, places, moments, folds = [], [], [], [], []
+        for v, view in enumerate(model.views_):
+            means.append(view.scaler.mean[None])  # the last row
+            rows.append(held.rows_of(v) if v in subset else np.zeros(len(held.inputs), bool))
+            places.append(np.where(rows[v], np.cumsum(rows[v]) - 1, -1))
         failed = self._fail if isinstance(held, HoldOut) else None
         predicted = model.predicted(held.inputs, rows, failed)
         for v in subset:
@@ -469,7 +470,6 @@ class BlendLearner(Learner):
             folds.append(fold[rows[v]])
         for v, weights in zip(subset, cross_fitted(moments, folds), strict=True):
             means[v] = np.concatenate([model.mixed(v, predicted[v], weights), means[v]])
-        places = [np.where(hidden, np.cumsum(hidden) - 1, -1) for hidden in rows]
 
         def decode(batch: Views, draws: int) -> list[Array]:
             chosen, index = [], batch.index.numpy()
@@ -501,21 +501,18 @@ def pays(data: Views) -> bool:
 
 def fit_expert(
     model: Estimator, data: Views, held: HoldOut | None, context: FitContext
-) -> Estimator | Exception:
-    """Fit a model; return it or the error it raised. The result is independent of earlier fits."""
+) -> Estimator:
+    """Fit a model, independently of earlier fits; raise if it imputes infinite values."""
     torch.manual_seed(context.seed)
-
-    def fitted() -> Estimator:
-        with progress.task(type(model).__name__):
-            model.learn(data, held, context)
-        finite(model.decode(data[:1]))
-        return model
-
-    return attempted(fitted)
+    with progress.task(type(model).__name__):
+        model.learn(data, held, context)
+    finite(partial(model.decode, data[:1]))
+    return model
 
 
-def finite(values: list[Array]) -> list[Array]:
-    """Refuse values that are not finite."""
+def finite(predict: Callable[[], list[Array]]) -> list[Array]:
+    """Predict, and refuse values that are not finite."""
+    values = predict()
     for part in values:
         if not np.isfinite(part).all():
             raise FloatingPointError("it imputes values that are not finite")
@@ -526,7 +523,7 @@ def _fit_in_process(
     model: Estimator, data: Views, held: HoldOut | None, context: FitContext
 ) -> Estimator | Exception:
     with backends.ignore_sigint():
-        return fit_expert(model, data, held, context)
+        return attempted(partial(fit_expert, model, data, held, context))
 
 
 # Weights of several predictions of a view, learned where the truth is known.
@@ -562,9 +559,6 @@ class Moments(NamedTuple):
             crosses.append(cross / count[:, None])
         return cls(np.concatenate(grams), np.concatenate(crosses), seen)
 
-    def pick(self, rows: Array) -> Moments:
-        return Moments(self.gram[rows], self.cross[rows], self.seen[rows])
-
 
 def fitted_weights(views: Sequence[Moments]) -> tuple[Array, Array]:
     """The weights per view, (L, E), and per view and number of other observed views, (L, L, E)."""
@@ -594,9 +588,11 @@ def cross_fitted(views: Sequence[Moments], folds: Sequence[Array]) -> list[Array
 
     folds: the fold of each instance, L arrays (m_v,)
     """
-    results = [np.zeros_like(view.cross) for view in views]
+    results = [*map(np.zeros_like, map(attrgetter("cross"), views))]
     for k in np.unique(np.concatenate(folds)):
-        rest = [view.pick(fold != k) for view, fold in zip(views, folds, strict=True)]
+        rest = []
+        for (gram, cross, seen), fold in zip(views, folds, strict=True):
+            rest.append(Moments(gram[fold != k], cross[fold != k], seen[fold != k]))
         by_seen = fitted_weights(rest)[1]
         for v, fold in enumerate(folds):
             results[v][fold == k] = by_seen[v, views[v].seen[fold == k]]
