@@ -63,7 +63,8 @@ def test_unbounded_latents(monkeypatch):
     with torch.no_grad():
         for p in model.encoders.parameters():
             p.mul_(2.0)
-    assert 1 < model.latents(batch, model.sources(batch)).mean.abs().max() < MAX_OUTPUT
+    sources = Sources.of(batch.mask, batch.present() is None)
+    assert 1 < model.latents(batch, sources).mean.abs().max() < MAX_OUTPUT
     compare(monkeypatch, model, batch, 1)
 
 
@@ -72,7 +73,7 @@ def test_maps_do_not_take_unbounded_latents_beyond_numbers():
     with torch.no_grad():
         for p in (*model.encoders.parameters(), *model.maps.parameters()):
             p.mul_(100.0)
-    z = model.latents(batch, model.sources(batch))
+    z = model.latents(batch, Sources.of(batch.mask, batch.present() is None))
     assert max(t.abs().max() for t in z) == MAX_OUTPUT
     terms = model.loss(batch)
     assert all(torch.isfinite(t) for t in terms.values())
@@ -150,7 +151,7 @@ def test_one_view_has_nothing_to_agree_with(L, warm):
 @pytest.mark.parametrize("L", [1, 2, 6])
 def test_consensus_is_the_product_of_rows_and_of_columns(L):
     model, batch = build(L), batch_of(L)
-    sources = model.sources(batch)
+    sources = Sources.of(batch.mask, batch.present() is None)
     z = model.latents(batch, sources).map(sources.spread)
     consensus, told = model.fuse(batch)
     shared = told.map(lambda t: t[..., : model.shared])

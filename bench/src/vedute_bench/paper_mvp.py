@@ -144,7 +144,7 @@ class PaperModel(MVPModel):
 
 def decode_given_views_alone(model: MVPModel, batch: Views, draws: int = 0) -> list[Tensor]:
     """Decode like `MVPModel.decode`, but each observed view from itself alone."""
-    sources = model.sources(batch)
+    sources = Sources.of(batch.mask, batch.present() is None)
     z = model.latents(batch, sources)
     w = model.rows(z).map(sources.spread)
     own = z.map(lambda t: sources.spread(sources.own(t)))

@@ -229,12 +229,12 @@ class MVP(neural.NeuralEstimator):
     def refit_length(self, steps: int) -> int | None:
         return None if self.again is None or self.epochs is not None else min(self.again, steps)
 
-    def sizes(self, names: Names) -> list[Sizes]:
+    def sizes(self, names: Names) -> dict[str, Sizes]:
         """Hidden layer sizes of each view's encoder and decoder."""
         hidden = self.hidden if isinstance(self.hidden, dict) else dict.fromkeys(names, self.hidden)
         if set(hidden) != set(names):
             raise ValueError(f"hidden names {[*hidden]}; give the sizes of each of {list(names)}")
-        return [tuple(hidden[k]) for k in names]
+        return hidden
 
 
 class MVPModel(regularization.Regularized):
@@ -260,8 +260,8 @@ class MVPModel(regularization.Regularized):
         }  # of Z0 and Z1, by `warm`
         dropout = hp.dropout or 0.0
         self.encoders, self.decoders = nn.ModuleList(), nn.ModuleList()
-        for shape, likelihood, hidden in zip(shapes, likelihoods, hp.sizes(names), strict=True):
-            kind = hp.network, likelihood
+        for name, shape, likelihood in zip(names, shapes, likelihoods, strict=True):
+            hidden, kind = hp.sizes(names)[name], (hp.network, likelihood)
             output = "linear" if likelihood.logits else variant.output
             self.encoders.append(coders.Encoder(shape, hidden, D, dropout, *kind, variant.bounded))
             paths = output, variant.linear_paths
@@ -304,26 +304,36 @@ class MVPModel(regularization.Regularized):
     def loss(self, batch: Views, warm: bool = False) -> Terms:
         hp, variant, full = self.hp, self.variant, batch
         batch = regularization.hide_some(batch, hp.view_dropout)
-        sources, seen = self.sources(batch), batch.mask.float()
+        sources, seen = Sources.of(batch.mask, batch.present() is None), batch.mask.float()
         z0 = self.latents(batch, sources)
         z1 = self._permuted(z0, sources)
         tables = (self.rows(z0).map(sources.spread), z0), (self.rows(z1).map(sources.spread), z1)
         joint = "joint" in (variant.objective, variant.prior)
-        fused = self._fused(*tables[0], sources) if joint else None
+        fused: Any = self._fused(*tables[0], sources) if joint else None
         views, consensus = self._divergences(sources, *tables, warm, fused)
-        errors = self._errors(full, tables, sources, warm, fused)
+        hides, unseen, drawn = hp.view_dropout > 0, full.mask & ~batch.mask, []
+        if hides and fused is None:
+            fused = self._fused(*tables[0], sources, unseen)
+        for a in self.decoded[warm]:
+            w, z = tables[a]
+            own = z.map(sources.own).map(sources.spread)
+            code = torch.cat([gaussian.sample(w), gaussian.sample(own)], dim=-1)
+            if hides:  # hidden views are decoded from the product over the sources
+                inferred = codes(*map(gaussian.sample, fused))
+                code = torch.where(sources.mask.unsqueeze(-1), code, inferred)
+            drawn.append(code)
+        if variant.objective == "joint":
+            drawn.append(codes(*map(gaussian.sample, fused)))
+        how = self.likelihoods, self.decoders, torch.stack(drawn), full, hp.average
+        errors = self.share * losses.code_errors(*how).mean(0)  # (B, L)
         terms = {
             "reconstruction": hp.rec_weight * (seen * errors).sum(1).mean(),
             "kl_views": hp.beta * (seen * views / self.divisor).sum(1).mean(),
             "kl_consensus": self.beta_consensus * (seen * consensus).sum(1).mean(),
         }
-        if hp.view_dropout > 0:
-            unseen = full.mask & ~batch.mask
+        if hides:
             terms["prediction"] = hp.rec_weight * (unseen * errors).sum(1).mean()
         return terms
-
-    def sources(self, batch: Views) -> Sources:
-        return Sources.of(batch.mask, whole=batch.present() is None)
 
     def latents(self, batch: Views, sources: Sources) -> Gaussian:
         """Z0, (P, L, D): row (b, i), column j is z_ij, the latent of view j predicted from i."""
@@ -341,35 +351,6 @@ class MVPModel(regularization.Regularized):
         """Z1: each column's sources permuted cyclically among the observed views."""
         cycles = random_cycles(sources.mask, sources.mask.shape[1])
         return z.map(partial(sources.permuted, permutations=cycles))
-
-    def _errors(
-        self,
-        batch: Views,
-        tables: tuple[Pair, Pair],
-        sources: Sources,
-        warm: bool,
-        fused: Pair | None,
-    ) -> Tensor:
-        """-log p(x_v | w_v, z_vv) up to a constant, averaged over the tables decoded, (B, L).
-
-        Views that are not sources are decoded from the product over the sources. fused: that
-        product if already computed; `joint` decodes all views from it.
-        """
-        hidden, drawn = None, []
-        if self.hp.view_dropout > 0:
-            hidden = fused or self._fused(*tables[0], sources, batch.mask & ~sources.mask)
-        for a in self.decoded[warm]:
-            w, z = tables[a]
-            diagonal = z.map(sources.own).map(sources.spread)
-            code = torch.cat([gaussian.sample(w), gaussian.sample(diagonal)], dim=-1)
-            if hidden is not None:
-                inferred = codes(*map(gaussian.sample, hidden))
-                code = torch.where(sources.mask.unsqueeze(-1), code, inferred)
-            drawn.append(code)
-        if fused is not None and self.variant.objective == "joint":
-            drawn.append(codes(*map(gaussian.sample, fused)))
-        how = self.likelihoods, self.decoders, torch.stack(drawn), batch, self.hp.average
-        return self.share * losses.code_errors(*how).mean(0)
 
     def _divergences(
         self, sources: Sources, original: Pair, permuted: Pair, warm: bool, fused: Pair | None
@@ -408,7 +389,7 @@ class MVPModel(regularization.Regularized):
 
     def fuse(self, batch: Views) -> Pair:
         """Infer the consensus (B, k) and every view's latent (B, L, D) from the observed views."""
-        sources = self.sources(batch)
+        sources = Sources.of(batch.mask, batch.present() is None)
         z = self.latents(batch, sources)
         return self._fused(self.rows(z).map(sources.spread), z, sources)
 

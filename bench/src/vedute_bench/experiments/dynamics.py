@@ -46,6 +46,7 @@ from vedute.figures import plots
 from vedute.methods import presets
 from vedute.methods.mvp import MVP
 from vedute.metrics import scores as scoring
+from vedute.nn.correspondences import Sources
 from vedute_bench.figures import files
 from vedute_bench.places import RESULTS
 from vedute_bench.runner import lines, run
@@ -68,7 +69,7 @@ class Latents(NamedTuple):
         network: Any = model.model_.eval()
         narrow = front.narrow(model.front_, model.learner.scaled(complete).bare())
         batch = narrow.to(model.torch_device()).floating()
-        sources = network.sources(batch)
+        sources = Sources.of(batch.mask, batch.present() is None)
         z = network.latents(batch, sources)
         means = (sources.spread(t.mean) for t in (z, network.rows(z)))
         return cls(*(t.float().cpu().numpy() for t in means))

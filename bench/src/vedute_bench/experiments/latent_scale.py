@@ -26,6 +26,7 @@ from vedute.data.views import Views
 from vedute.estimators import front
 from vedute.methods.mvp import MVP
 from vedute.nn import gaussian
+from vedute.nn.correspondences import Sources
 from vedute_bench.paper_mvp import PaperMVP
 from vedute_bench.places import RESULTS
 from vedute_bench.runner import lines, records, run
@@ -42,7 +43,7 @@ def scale(model: MVP, complete: Views) -> Scale:
     network: Any = model.model_.eval()
     narrow = front.narrow(model.front_, model.learner.scaled(complete).bare())
     batch = narrow.to(model.torch_device()).floating()
-    sources = network.sources(batch)
+    sources = Sources.of(batch.mask, batch.present() is None)
     latents = network.latents(batch, sources).map(sources.own)
     size, width = latents.mean.square().mean().sqrt(), gaussian.std(latents).mean()
     return {"mean": round(float(size), 4), "width": round(float(width), 4)}
