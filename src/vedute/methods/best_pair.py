@@ -146,7 +146,6 @@ class BestPair(Estimator):
 
     @property
     def learner(self) -> PairLearner:
-        """How it is fitted, and how data reach it."""
         return PairLearner(self)
 
     def hides(self) -> bool:
@@ -221,7 +220,12 @@ class BestPair(Estimator):
         if self.select == "hidden":
             if held is None:
                 raise ValueError("too few views can be hidden to choose by; set select='stability'")
-            return explained_error(model, pair, held), 0.0
+            part, gain = hidden_in(held, pair), 0.0  # views outside the pair gain nothing
+            for v, out in enumerate(model.decode(part.inputs) if len(part.hidden) else ()):
+                better = part.errors(part.means[v], v) - part.errors(torch.from_numpy(out[0]), v)
+                gain += float(better[part.hidden[:, v]].sum())
+            means = (held.errors(m, v)[held.hidden[:, v]].sum() for v, m in enumerate(held.means))
+            return gain / max(float(sum(means)), 1e-12), 0.0
         both = select_pair(data[data.mask[:, list(pair)].all(1)], pair)[1]
         return cluster_quality(clustering.finite(model.embed(both)), self.n_clusters, self.seed_)
 
@@ -344,16 +348,6 @@ def hidden_in(held: HoldOut, pair: Pair) -> HoldOut:
     means, weights = (tuple(values[v] for v in pair) for values in (held.means, held.weights))
     both = HoldOut(held.inputs.pick(*pair), held.truth.pick(*pair), None, means, weights)
     return both.part(both.hidden.any(1) & both.inputs.mask.any(1))
-
-
-def explained_error(model: Estimator, pair: Pair, held: HoldOut) -> float:
-    """1 - error / error of mean-fill, over all hidden views; those outside the pair get means."""
-    hidden, gain = hidden_in(held, pair), 0.0
-    for v, out in enumerate(model.decode(hidden.inputs) if len(hidden.hidden) else ()):
-        better = hidden.errors(hidden.means[v], v) - hidden.errors(torch.from_numpy(out[0]), v)
-        gain += float(better[hidden.hidden[:, v]].sum())
-    means = (held.errors(m, v)[held.hidden[:, v]].sum() for v, m in enumerate(held.means))
-    return gain / max(float(sum(means)), 1e-12)
 
 
 def cluster_labels(model: Estimator, pair: Pair, data: Views) -> NDArray[np.int64]:

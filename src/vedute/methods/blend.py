@@ -165,7 +165,6 @@ class Blend(Estimator):
 
     @property
     def learner(self) -> BlendLearner:
-        """How it is fitted, and how data reach it."""
         return BlendLearner(self)
 
     def slow(self, names: Sequence[str], n_views: int) -> dict[str, str]:

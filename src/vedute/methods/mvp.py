@@ -368,12 +368,12 @@ class MVPModel(regularization.Regularized):
         In this direction a view may stay uncertain about what only others determine.
         `beta_prior` KL(f || N(0, 1)) is added, divided equally among the rows.
         """
-        (w, z), (agreed, columns) = table, fused
-        z = z.map(sources.spread)
+        w, z = table[0], table[1].map(sources.spread)
+        agreed, columns = (q.map(lambda t: t.unsqueeze(1)) for q in fused)  # for every row
         share = self.variant.beta_prior / sources.mask.sum(1, keepdim=True)
         to_w, to_z = (gaussian.kl(f, gaussian.standard_like(f)) for f in fused)  # (B,) and (B, L)
-        views = gaussian.kl(_like(z, columns), z).sum(2) + share * to_z.sum(1, keepdim=True)
-        return views, gaussian.kl(_like(w, agreed), w) + share * to_w.unsqueeze(1)
+        views = gaussian.kl(columns, z).sum(2) + share * to_z.sum(1, keepdim=True)
+        return views, gaussian.kl(agreed, w) + share * to_w.unsqueeze(1)
 
     def sharpening_loss(self, batch: Views) -> Terms:
         """Absolute errors of decoding the product over the observed views."""
@@ -436,8 +436,3 @@ def whitening_factors(z: Tensor, power: float) -> Tensor:
     spread, rounding = z.std(0, correction=0), 1e-5 * z.abs().amax(0)
     spread = spread.clamp(min=1e-3 * spread.max().item())
     return torch.where(spread > rounding, spread, 1.0) ** -power
-
-
-def _like(rows: Gaussian, q: Gaussian) -> Gaussian:
-    """Repeat q for every source, in the shape of `rows`: (B, ...) -> (B, L, ...)."""
-    return q.map(lambda t: t.unsqueeze(1).expand(rows.mean.shape))

@@ -127,7 +127,7 @@ def learn_columns(x: Array, seen: Array, holes: Array, rng: Generator) -> Column
     rows (m, p): M; weights (m, p): a_j in column j, zero where there are no holes; gammas (p,)
     """
     for _ in range(COLUMN_ROUNDS - 1):
-        x = _columns_once(_column_regressions(x, seen, holes, rng), x, holes)
+        x = fill_columns(_column_regressions(x, seen, holes, rng), x, holes, rounds=1)
     return _column_regressions(x, seen, holes, rng)
 
 
@@ -160,23 +160,19 @@ def chosen_kernel(squared: Array, y: Array) -> tuple[float, float]:
     return float(gammas[i]), float(RIDGES[k])
 
 
-def fill_columns(columns: Columns, x: Array, holes: Array) -> Array:
-    """Predict the holes of the completed table x (n, p) from the other columns."""
-    for _ in range(COLUMN_ROUNDS):
-        x = _columns_once(columns, x, holes)
-    return x
-
-
-def _columns_once(columns: Columns, x: Array, holes: Array) -> Array:
+def fill_columns(columns: Columns, x: Array, holes: Array, rounds: int = COLUMN_ROUNDS) -> Array:
+    """Predict the holes of the completed table x (n, p) from the other columns, batch by batch."""
     donors, weights = (columns[k].astype(np.float64) for k in ("rows", "weights"))
-    new, holed = x.copy(), np.flatnonzero(holes.any(1))
-    for batch in (holed[rows] for rows in slices(len(holed), COLUMN_BATCH)):
-        squared = euclidean_distances(x[batch], donors, squared=True)
-        for j in np.flatnonzero(holes[batch].any(0) & (columns["gammas"] > 0)).tolist():
-            at = np.flatnonzero(holes[batch, j])
-            part = without_column(squared[at], x[batch[at]], donors, j)
-            new[batch[at], j] = np.exp(-columns["gammas"][j] / 2 * part) @ weights[:, j]
-    return new
+    holed, gammas = np.flatnonzero(holes.any(1)), columns["gammas"]
+    for _ in range(rounds):
+        old, x = x, x.copy()
+        for batch in (holed[rows] for rows in slices(len(holed), COLUMN_BATCH)):
+            squared = euclidean_distances(old[batch], donors, squared=True)
+            for j in np.flatnonzero(holes[batch].any(0) & (gammas > 0)).tolist():
+                at = np.flatnonzero(holes[batch, j])
+                part = without_column(squared[at], old[batch[at]], donors, j)
+                x[batch[at], j] = np.exp(-gammas[j] / 2 * part) @ weights[:, j]
+    return x
 
 
 def without_column(squared: Array, a: Array, b: Array, j: int) -> Array:

@@ -111,7 +111,7 @@ class ComponentsFill(Estimator):
             if width <= most:
                 self.bases_.append(np.eye(width))
             elif whole.compressed:  # rows that lack the view are zero
-                self.bases_.append(softimpute.axes(whole.of_view(v), most, rng))
+                self.bases_.append(softimpute.axes(whole.x.view(v), most, rng))
             else:
                 rows = whole.x[whole.mask[:, v], at]
                 self.bases_.append(softimpute.leading(rows, most, rng)[2])
@@ -300,7 +300,8 @@ def narrowed(table: Table, bases: Sequence[Array]) -> Table:
     """Project the table (n, p) without holes onto components (n, k), zero where missing."""
     parts, widths = [], []
     for v, W in enumerate(bases):
-        parts.append(table.of_view(v).astype(W.dtype) @ W)
+        x = table.x.view(v) if table.compressed else table.x[:, table.places[v]]
+        parts.append(x.astype(W.dtype) @ W)
         widths.append(W.shape[1])
     return Table(np.hstack(parts, dtype=np.float64), table.mask, None, tuple(widths))
 

@@ -50,7 +50,14 @@ def search(
         while gain and threshold >= MIN_THRESHOLD:
             U, V = extend(table, U, V, threshold * top, rank, rng)
             U, V = learn(table, U, V, threshold * top, *SEARCH_SWEEPS)
-            error = _hidden_error(truth, U[rows], V)
+            if truth.compressed:  # sum over hidden v of u' V_v' V_v u - 2 u' V_v' x_v + |x_v|^2
+                grams = np.stack([V[at].T @ V[at] for at in truth.places])
+                how = truth.mask, U[rows], grams, U[rows]
+                fitted = np.einsum("iv,ia,vab,ib->", *how, optimize=True)
+                error = float(fitted - 2 * np.vdot(U[rows], truth.x @ V) + truth.x.power())
+            else:
+                off = np.where(truth.seen(), U[rows] @ V.T - truth.x, 0.0)
+                error = float(np.vdot(off, off))
             gain = error < (1 - MIN_GAIN) * candidate[0]
             if error < candidate[0]:
                 candidate = error, U, V, threshold
@@ -61,19 +68,6 @@ def search(
             break
         rank = min(2 * rank, most)
     return best[2], best[3]
-
-
-def _hidden_error(truth: Table, U: Array, V: Array) -> float:
-    """The squared error |U V' - X|^2 over what is observed in a table of hidden values.
-
-    If it is compressed, sum over hidden views v of u' V_v' V_v u - 2 u' V_v' x_v + |x_v|^2.
-    """
-    if truth.compressed:
-        grams = _grams(truth, V)
-        fitted = np.einsum("iv,ia,vab,ib->", truth.mask, U, grams, U, optimize=True)
-        return float(fitted - 2 * np.vdot(U, truth.x @ V) + truth.x.power())
-    deviation = np.where(truth.seen(), U @ V.T - truth.x, 0.0)
-    return float(np.vdot(deviation, deviation))
 
 
 def learn(
@@ -113,9 +107,12 @@ def project(table: Table, V: Array, threshold: float, whole: Any = None) -> Arra
 
     whole: the values (n, p) with holes filled, which then count as observed
     """
-    x, grams = table.x if whole is None else whole, _grams(table, V)
+    x, r = table.x if whole is None else whole, V.shape[1]
     right = (x @ V.astype(x.dtype)).astype(np.float64)
+    grams = np.empty((len(table.widths), r, r), V.dtype)
     U: Array = np.empty_like(right)
+    for v, at in enumerate(table.places):
+        grams[v] = V[at].T @ V[at]
     for pattern, rows in table.groups:
         U[rows] = solved(grams[pattern].sum(0), right[rows].T, threshold).T
     if table.holes is not None and whole is None:
@@ -123,14 +120,6 @@ def project(table: Table, V: Array, threshold: float, whole: Any = None) -> Arra
             lost = V[table.holes[i]]
             U[i] = solved(grams[table.mask[i]].sum(0) - lost.T @ lost, right[i], threshold)
     return U
-
-
-def _grams(table: Table, V: Array) -> Array:
-    """The Gram matrix V_v' V_v of every view, (L, r, r)."""
-    grams = np.empty((len(table.widths), V.shape[1], V.shape[1]), V.dtype)
-    for v, at in enumerate(table.places):
-        grams[v] = V[at].T @ V[at]
-    return grams
 
 
 def solved(S: Array, right: Array, ridge: float) -> Array:

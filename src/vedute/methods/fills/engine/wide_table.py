@@ -102,10 +102,6 @@ class Table:
         holes = None if self.holes is None else self.holes[rows]
         return replace(self, x=self.x[rows], mask=self.mask[rows], holes=holes)
 
-    def of_view(self, v: int) -> Any:
-        """x of view v, (n, width_v)."""
-        return self.x.view(v) if self.compressed else self.x[:, self.places[v]]
-
     def spread(self, flags: Array) -> Array:
         """Repeat flags of views (n, L) for their features, (n, p)."""
         return np.repeat(flags, self.widths, axis=1)
