@@ -26,7 +26,7 @@ def test_each_column_is_a_kernel_ridge_regression_on_the_others(monkeypatch):
     monkeypatch.setattr(kernel_fill, "COLUMN_ROUNDS", 1)
     x, holes = table()
     columns = kernel_fill.learn_columns(x, ~holes, holes, np.random.default_rng(0))
-    found = kernel_fill.fill_columns(columns, x, holes)
+    found = kernel_fill.fill_columns(columns, x, holes, 1)
     assert (columns["weights"][:, 0] == 0).all()
     for j in range(1, x.shape[1]):
         own, others = ~holes[:, j], np.delete(x, j, axis=1)

@@ -369,9 +369,9 @@ class MVPModel(regularization.Regularized):
         `beta_prior` KL(f || N(0, 1)) is added, divided equally among the rows.
         """
         w, z = table[0], table[1].map(sources.spread)
-        agreed, columns = (q.map(lambda t: t.unsqueeze(1)) for q in fused)  # for every row
         share = self.variant.beta_prior / sources.mask.sum(1, keepdim=True)
         to_w, to_z = (gaussian.kl(f, gaussian.standard_like(f)) for f in fused)  # (B,) and (B, L)
+        agreed, columns = (q.map(lambda t: t.unsqueeze(1)) for q in fused)  # for every row
         views = gaussian.kl(columns, z).sum(2) + share * to_z.sum(1, keepdim=True)
         return views, gaussian.kl(agreed, w) + share * to_w.unsqueeze(1)
 

@@ -79,7 +79,7 @@ class KernelFill(ChainedFill):
         x, columns = super()._values(table), getattr(self, "columns_", None)
         if not columns or table.holes is None:
             return x
-        return fill_columns(columns, x, table.holes)
+        return fill_columns(columns, x, table.holes, COLUMN_ROUNDS)
 
     def _settings(self, A: Array, Y: Array) -> dict[str, float]:
         squared = squareform(pdist(A, "sqeuclidean")) if len(A) > 1 else np.zeros((len(A), len(A)))
@@ -127,7 +127,7 @@ def learn_columns(x: Array, seen: Array, holes: Array, rng: Generator) -> Column
     rows (m, p): M; weights (m, p): a_j in column j, zero where there are no holes; gammas (p,)
     """
     for _ in range(COLUMN_ROUNDS - 1):
-        x = fill_columns(_column_regressions(x, seen, holes, rng), x, holes, rounds=1)
+        x = fill_columns(_column_regressions(x, seen, holes, rng), x, holes, 1)
     return _column_regressions(x, seen, holes, rng)
 
 
@@ -160,7 +160,7 @@ def chosen_kernel(squared: Array, y: Array) -> tuple[float, float]:
     return float(gammas[i]), float(RIDGES[k])
 
 
-def fill_columns(columns: Columns, x: Array, holes: Array, rounds: int = COLUMN_ROUNDS) -> Array:
+def fill_columns(columns: Columns, x: Array, holes: Array, rounds: int) -> Array:
     """Predict the holes of the completed table x (n, p) from the other columns, batch by batch."""
     donors, weights = (columns[k].astype(np.float64) for k in ("rows", "weights"))
     holed, gammas = np.flatnonzero(holes.any(1)), columns["gammas"]
