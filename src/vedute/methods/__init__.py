@@ -15,6 +15,7 @@ from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint
 from inspect import getattr_static, getmembers, isclass
+from itertools import product
 from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any
@@ -44,8 +45,8 @@ __getattr__ = plugins.submodules(__name__)
 def homes() -> dict[str, str]:
     """The modules of this package's methods, by name."""
     modules = {}
-    for room in ROOMS:
-        for module in iter_modules([str(Path(__file__).parent / room)]):
+    for folder, room in product(__path__, ROOMS):
+        for module in iter_modules([str(Path(folder, room))]):
             if not (module.ispkg or module.name.startswith("_") or module.name == PAIR):
                 modules[module.name] = ".".join(filter(None, (__name__, room, module.name)))
     return modules
