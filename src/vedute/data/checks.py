@@ -262,10 +262,10 @@ def have_channels_last(name: str, shape: tuple[int, ...], fitted: ViewSpec | Non
         return shape[1:] != fitted.shape and (shape[3], *shape[1:3]) == fitted.shape
     if shape[1] in CHANNELS or shape[3] in CHANNELS:
         return shape[1] not in CHANNELS
-    raise ValueError(
-        f"view {name!r} holds bytes of shape {shape}, and neither axis 1 nor the last has 1, 3 or "
-        "4 channels of images; pass numbers that are no images as floats (x.astype('float32'))"
-    )
+    problem = f"view {name!r} holds bytes of shape {shape}"
+    rule = "neither axis 1 nor the last has 1, 3 or 4 channels of images"
+    fix = "pass numbers that are no images as floats (x.astype('float32'))"
+    raise ValueError(f"{problem}, and {rule}; {fix}")
 
 
 def same_shape(shape: tuple[int, ...], fitted: ViewSpec) -> None:
@@ -288,10 +288,8 @@ def _numbers(name: str, a: Array) -> Array:
             raise ValueError(f"it is {a.dtype}")
         return a.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as e:
-        row, text = next(
-            ((i, x) for i, r in enumerate(a) for x in np.ravel(r) if not is_number(x)),
-            (0, a.flat[0]),
-        )
+        strange = ((i, x) for i, r in enumerate(a) for x in np.ravel(r) if not is_number(x))
+        row, text = next(strange, (0, a.flat[0]))
         shown = str(text) if len(str(text)) <= 40 else f"{str(text)[:40]}..."
         kind = TypeError if isinstance(e, TypeError) else ValueError
         problem = f"view {name!r} holds {shown!r} in row {row}, which is not a number ({e})"

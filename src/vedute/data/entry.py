@@ -106,14 +106,8 @@ class Filling:
         for v in self.with_gaps:
             holes[v] = copies[v].isnan()
             copies[v] = copies[v].nan_to_num(0.0)
-        return replace(
-            X,
-            x=tuple(copies),
-            mask=torch.ones_like(X.mask),
-            holes=tuple(holes),
-            specs=X.specs and tuple(self.specs),
-            sizes=(),
-        )
+        mask, specs = torch.ones_like(X.mask), X.specs and tuple(self.specs)
+        return replace(X, x=tuple(copies), mask=mask, holes=tuple(holes), specs=specs, sizes=())
 
     def _late(self, v: int, value: Array) -> Any:
         """Fill a frame, a sparse matrix, or a view that no sample has with values (n, *shape_v)."""

@@ -1,7 +1,5 @@
-"""Frames, columns and arrays of the user with their gaps filled, in their own formats.
-
-Only missing cells change, so observed values never pass through a float.
-"""
+"""Frames, columns and arrays of the user with their gaps filled, in their own formats. Only
+missing cells change, so observed values never pass through a float."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Small HTML for notebooks: no scripts, no classes, in the colors of the notebook.
-
-All text is escaped here.
-"""
+"""Small HTML for notebooks: no scripts, no classes, in its colors. All text is escaped here."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
-"""MuData and AnnData objects as views: modalities; or the matrix of an AnnData, cut by
-`feature_types`, and the matrices of its `obsm` that are no embeddings (names without X_).
-
-They are recognised by their attributes: neither package is imported.
-"""
+"""MuData and AnnData objects, recognised by their attributes, as views: modalities; or the matrix
+of an AnnData, cut by `feature_types`, and those of its `obsm` that are no embeddings (no X_)."""
 
 from __future__ import annotations
 
