@@ -263,8 +263,9 @@ def pair_counts(mask: ArrayLike) -> NDArray[np.int64]:
 
 def components(mask: ArrayLike, names: Sequence[str]) -> list[list[str]]:
     """Group names of views that samples connect, directly or indirectly."""
-    count, part = connected_components(pair_counts(mask) > 0, directed=False)
-    return [[names[v] for v in np.flatnonzero(part == p).tolist()] for p in range(count)]
+    _, part = connected_components(pair_counts(mask) > 0, directed=False)
+    groups: list[list[str]] = pd.Series([*names], dtype=object).groupby(part).agg(list).tolist()
+    return groups
 
 
 def components_warning(parts: Sequence[Sequence[str]]) -> str | None:
