@@ -175,9 +175,9 @@ def _module(name: str) -> Any:
         problem = str(error)
 
     def run() -> None:
+        """Cannot be imported."""
         raise ImportError(problem)
 
-    run.__doc__ = "Cannot be imported."
     return SimpleNamespace(run=run, EXAMPLE=f"vedute {name}")
 
 

@@ -119,7 +119,7 @@ def inspect(views: Views, given: Mapping[str, str] | str = kinds.AUTO_WORD) -> I
     inspected = [_look(views, v, spec, fitted[v]) for v, spec in enumerate(specs)]
     codes = np.stack([code for _, code in inspected], axis=1)  # (n, L), 0 where missing
     differ = seen[:, [facts.rows_differ for facts, _ in inspected]].any(1)
-    meet = missing.pair_counts(seen)
+    rows, meet = _mixed(codes)[differ], missing.pair_counts(seen)
     pairs = combinations(range(len(specs)), 2)
     patterns, counts = np.unique(seen, axis=0, return_counts=True)
     order = np.lexsort((-patterns.sum(1), -counts))
@@ -132,7 +132,7 @@ def inspect(views: Views, given: Mapping[str, str] | str = kinds.AUTO_WORD) -> I
         together=meet.tolist(),
         strangers=[(names[a], names[b]) for a, b in pairs if not meet[a, b]],
         parts=missing.components(seen, names),
-        repeated_samples=_repeats(_mixed(codes)[differ]),
+        repeated_samples=len(rows) - len(np.unique(rows)),
         hideable=min(int((seen.sum(1) > 1).sum()), round(SHARE * int(seen.sum()))),
         device="cuda" if torch.cuda.is_available() else "cpu",
         seconds=_seconds(views, words),
@@ -169,6 +169,7 @@ def _look(
     code = _mixed(x.numpy(), None if holes is None else holes.flatten(1)[row].numpy())
     codes[row.numpy()] = code
     zero = (x == 0).all(1) & observed[row].any(1)
+    others = code[~zero.numpy()]
     values = raw if observed.all() else raw[observed]
     kind, farthest = kinds.KINDS[fitted.kind], 0.0
     scaled = "bytes" if raw.dtype == torch.uint8 else kind.scaling
@@ -190,7 +191,7 @@ def _look(
         scaling=scaled,
         constant=[k for k, s in zip(features(spec), stats.std.ravel(), strict=True) if s == 0],
         zero_rows=int(zero.sum()),
-        repeated_rows=_repeats(code[~zero.numpy()]),
+        repeated_rows=len(others) - len(np.unique(others)),
         farthest=farthest,
     )
     return facts, codes
@@ -215,7 +216,3 @@ def _mixed(x: NDArray[Any], holes: NDArray[np.bool_] | None = None) -> NDArray[n
     weights = np.random.default_rng(0).integers(1, 2**63, size=x.shape[1], dtype=np.uint64)
     code: NDArray[np.uint64] = (mixed.reshape(x.shape) * (2 * weights + 1)).sum(1)
     return code
-
-
-def _repeats(code: NDArray[np.uint64]) -> int:
-    return len(code) - len(np.unique(code))

@@ -15,6 +15,7 @@ from vedute.commands._command import Answer, command, say, table
 EXAMPLE = "vedute list methods mvp"
 SHOWN_OF_A_PRESET = ("latent_dim", "likelihood", "rec_weight", "beta", "epochs")
 Kind = StrEnum("Kind", ["methods", "datasets", "presets", "settings"])
+_console = partial(Console, highlight=False, markup=False)
 
 
 @command
@@ -107,6 +108,3 @@ def _settings(name: str) -> Answer:
             console.print(Padding(known["meaning"], (0, 0, 0, 6)))
 
     return Answer({"settings": declared}, show)
-
-
-_console = partial(Console, highlight=False, markup=False)

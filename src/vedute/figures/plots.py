@@ -44,6 +44,7 @@ OFFSET: dict[str, Any] = {"textcoords": "offset points"}
 SMALL: dict[str, Any] = {"fontsize": 8, "color": GREY}
 NOTE = OFFSET | SMALL
 CENTERED: dict[str, Any] = {"ha": "center", "va": "center"}
+NUMBER = CENTERED | {"fontsize": 8.5}  # in the middle of a cell
 MOST_POINTS = 5000  # t-SNE of more takes too long
 EMPTY = "#eceef2"
 RAMP = ("#f4f6f9", "#cfdcec", "#9cb7d8", "#6891c3", "#3c6aa1", "#1b3f6c")  # the report's
@@ -210,7 +211,7 @@ def matrix(ax: Axes, table: pd.DataFrame) -> None:
         for r, v in np.argwhere(np.isfinite(values)):
             share = round(100 * values[r, v])
             color = RED if share < 0 else "white" if share > 55 else INK
-            _number(ax, v, at[r], str(share), color)
+            ax.text(v, at[r], str(share).replace("-", "−"), **NUMBER, color=color)
     _bar(ax, mesh, "variance explained", shares=True)
     names = [short(str(k), 18) for k in table.columns]
     long = max(map(len, names)) * L > 50
@@ -229,7 +230,8 @@ def profiles(ax: Axes, table: pd.DataFrame, sizes: Mapping[Any, int]) -> None:
     if values.size <= MOST_CELLS:
         for r, k in np.argwhere(np.isfinite(values)):
             x, color = values[r, k], "white" if abs(values[r, k]) > 0.65 * reach else INK
-            _number(ax, k, r, f"{x:+.1f}" if abs(x) >= 0.05 else "0.0", color)
+            text = f"{x:+.1f}".replace("-", "−") if abs(x) >= 0.05 else "0.0"
+            ax.text(k, r, text, **NUMBER, color=color)
     _bar(ax, mesh, "difference from the others\nin standard deviations")
     ax.set_xticks(range(values.shape[1]), [f"{k}\nn={sizes[k]}" for k in table.columns])
     if values.shape[1] > 12:
@@ -329,7 +331,8 @@ def labels(ax: Axes, counts: Array, names: Sequence[str], clusters: Sequence[int
     _mesh(ax, np.arange(len(shares) + 1) - 0.5, shares, _colors(*RAMP), (0.0, 1.0))
     if counts.size <= MOST_CELLS:
         for r, k in np.argwhere(counts > 0):
-            _number(ax, k, r, str(counts[r, k]), "white" if shares[r, k] > 0.55 else INK)
+            color = "white" if shares[r, k] > 0.55 else INK
+            ax.text(k, r, str(counts[r, k]), **NUMBER, color=color)
     ax.set_xticks(range(len(clusters)), [str(k) for k in clusters])
     ax.set_yticks(range(len(names)), [short(name, 16) for name in names])
     ax.set(ylim=(len(names) - 0.5, -0.5), xlabel="cluster", ylabel="label")
@@ -379,11 +382,6 @@ def _mesh(ax: Axes, rows: Array, cells: Array, colors: Colormap, ends: tuple[flo
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
     return mesh
-
-
-def _number(ax: Axes, x: float, y: float, text: str, color: str) -> None:
-    """Write a number in the middle of a cell."""
-    ax.text(x, y, text.replace("-", "−"), **CENTERED, fontsize=8.5, color=color)
 
 
 def rows(ax: Axes, names: Sequence[str], notes: Sequence[str]) -> None:

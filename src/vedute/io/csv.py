@@ -42,6 +42,8 @@ PANDAS = tuple(int(x) for x in pd.__version__.split(".")[:2])
 PRECISION = "round_trip" if PANDAS < (3, 1) else None  # before, pandas rounds by default
 CELLS_PER_BLOCK = 2_000_000  # in memory as text
 FEW_NAMES = 10  # more texts than this, all different, are names or notes
+# Whether to escape formulas among ids that are written, and a list of those that were not.
+formula_guard: ContextVar[tuple[bool, list[str]] | None] = ContextVar("guard", default=None)
 THOUSANDS = r"[+-]?[1-9][0-9]{0,2}(?:,[0-9]{3})+"  # a number with thousands separators
 
 
@@ -339,10 +341,6 @@ def _split_lines(lines: list[str]) -> tuple[str, list[list[str]]]:
     if problem is not None and score[1] == 1:
         raise problem
     return best
-
-
-# Whether to escape formulas among ids that are written, and a list of those that were not.
-formula_guard: ContextVar[tuple[bool, list[str]] | None] = ContextVar("guard", default=None)
 
 
 def is_formula(text: str) -> bool:

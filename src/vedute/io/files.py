@@ -26,6 +26,10 @@ CWD, EXCHANGE = -100, 2  # of renameat2 on Linux
 NOT_WRITABLE = (errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG,
                 errno.ELOOP)  # fmt: skip
 SCRATCH = ".vedute-part"  # ending of folders that are stale once their process has ended
+MAX_NAME_BYTES = 255  # bytes of a file name on every common file system
+DEVICES = ["CON", "PRN", "AUX", "NUL", *(f"{d}{i}" for d in ("COM", "LPT") for i in range(10))]
+INVISIBLE = {"Cc", "Cf", "Cs", "Zl", "Zp"}  # categories of characters
+PATH_SEPARATORS = "/\\" if os.name != "nt" else '/\\<>:"|?*'
 
 
 @contextmanager
@@ -178,12 +182,6 @@ def _beside(out: Path, target: Path, force: bool, folder: bool) -> Path:
     place = parent / f".{target.name}{mark}{SCRATCH}"
     place.mkdir(mode=0o700, exist_ok=True)
     return place
-
-
-MAX_NAME_BYTES = 255  # bytes of a file name on every common file system
-DEVICES = ["CON", "PRN", "AUX", "NUL", *(f"{d}{i}" for d in ("COM", "LPT") for i in range(10))]
-INVISIBLE = {"Cc", "Cf", "Cs", "Zl", "Zp"}  # categories of characters
-PATH_SEPARATORS = "/\\" if os.name != "nt" else '/\\<>:"|?*'
 
 
 def below(folder: Path, name: object, ending: str = "") -> Path:
