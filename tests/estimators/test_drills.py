@@ -95,13 +95,16 @@ class DosedModel(Generative):
         return torch.where(seen, encode(self.encoders, batch).mean, 0.0).sum(1) / seen.sum(1)
 
     def decode(self, batch, draws=0):
-        z = torch.cat([self.embed(batch), batch.context["dose"]], -1)[None]
+        z = self.code(batch)[None]
         return [decoder(z) for decoder in self.decoders]
 
+    def code(self, batch):
+        return torch.cat([self.embed(batch), batch.context["dose"]], -1)
+
     def loss(self, batch):
-        outs = self.decode(batch)
-        errors = view_errors(self.likelihoods, lambda v, rows: outs[v][:, rows], batch, mean=True)
-        return {"reconstruction": per_view_mean(errors[0], batch.mask)}
+        codes = [self.code(batch)] * len(self.decoders)
+        errors = view_errors(self.likelihoods, self.decoders, codes, batch, mean=True)
+        return {"reconstruction": per_view_mean(errors, batch.mask)}
 
 
 @estimator

@@ -87,7 +87,7 @@ def test_draws_of_one_seed_are_those_of_a_global_generator_with_it():
     with noise.seeded(3):
         with noise.seeded(4):
             noise.seed()
-        assert torch.equal(noise.normal(torch.empty(7, 5)), wanted)
+        assert torch.equal(noise.like(torch.empty(7, 5)), wanted)
     assert torch.equal(torch.get_rng_state(), state)
     own = torch.Generator().manual_seed(3)
     with noise.WeightsFrom(own):

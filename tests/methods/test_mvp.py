@@ -18,8 +18,7 @@ from oracles.mvp_models import (
 )
 from oracles.slow_mvp import SlowMVP
 
-from vedute.methods.deep.shared import regularization
-from vedute.nn import gaussian
+from vedute.nn import gaussian, shards
 from vedute.nn.coders import MAX_OUTPUT
 from vedute.nn.correspondences import Sources
 
@@ -175,9 +174,10 @@ def test_rows_do_not_see_each_other(L):
 @pytest.mark.parametrize("share", [0.3, 0.9])
 def test_dropout_never_takes_the_last_view(share):
     torch.manual_seed(1)
-    mask = batch_of(4, B=20_000).mask
-    hidden = mask & regularization.hidden_views(mask, share)
-    assert (mask & ~hidden).any(1).all()
+    batch = batch_of(4, B=20_000)
+    kept, mask = shards.hide(batch, share).mask, batch.mask
+    hidden = mask & ~kept
+    assert kept.any(1).all()
     complete = hidden[mask.all(1)].float().mean()  # all four below the share: one of them stays
     assert complete == pytest.approx(share - share**4 / 4, abs=0.02)
 

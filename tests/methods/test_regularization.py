@@ -16,9 +16,9 @@ from torch import nn
 
 from vedute.data.views import Views
 from vedute.estimators.settings import declared
-from vedute.methods.deep.shared import regularization
 from vedute.methods.deep.shared.vae import VAEEstimator
 from vedute.methods.mvp import MVPModel
+from vedute.nn import shards
 
 VAES = {name: cls for name, cls in METHODS.items() if issubclass(cls, VAEEstimator)}
 TRIMMED = [*VAES, "mvp"]
@@ -158,7 +158,7 @@ def test_a_hidden_view_is_predicted_and_never_seen(name, monkeypatch):
     """The decoder of a view that is hidden everywhere learns, its encoder does not."""
     found, batch = vaes.build(METHODS[name], 2, view_dropout=0.5), vaes.complete(2)
     hidden = torch.tensor([[False, True]]).expand_as(batch.mask)
-    monkeypatch.setattr(regularization, "hidden_views", lambda mask, share: hidden)
+    monkeypatch.setattr(shards, "hide", lambda batch, share: batch.hide(hidden))
     slopes = vaes.gradients(found, found.loss(batch))
     still = {tuple(k.split(".")[:2]) for k, g in slopes.items() if (g == 0).all()}
     assert still == {("encoders", "1")}
@@ -166,9 +166,9 @@ def test_a_hidden_view_is_predicted_and_never_seen(name, monkeypatch):
 
 def test_without_view_dropout_a_batch_stays_as_it_is():
     batch = vaes.batch_of(3)
-    assert regularization.hide_some(batch, 0.0) is batch
+    assert shards.hide(batch, 0.0) is batch
     torch.manual_seed(0)
-    kept = regularization.hide_some(batch, 0.9)
+    kept = shards.hide(batch, 0.9)
     assert kept.mask.any(1).all()
     assert kept.mask.sum() < batch.mask.sum()
     assert not (kept.mask & ~batch.mask).any()

@@ -14,7 +14,7 @@ from vedute.data.views import Views
 from vedute.estimators import sentence_decoding
 from vedute.methods import find
 from vedute.nn.coders import Decoder, Encoder, start_at
-from vedute.nn.convolutions import is_image
+from vedute.nn.convolutions import by_convolution
 from vedute.nn.cuda_streams import in_parallel
 from vedute.nn.likelihoods import LIKELIHOODS
 
@@ -92,8 +92,8 @@ def test_tokens_of_any_length(length):
 
 
 def test_what_is_no_picture_is_seen_by_an_mlp():
-    assert is_image((3, 28, 28))
-    assert not any(map(is_image, [(3, 28, 30), (2, 28, 28), (3, 4, 4), (28, 28), (28,)]))
+    assert by_convolution((3, 28, 28))
+    assert not any(map(by_convolution, [(3, 28, 30), (2, 28, 28), (3, 4, 4), (28, 28), (28,)]))
     with pytest.raises(ValueError, match="network must be one of auto, mlp, mvp, polymnist"):
         Encoder((3, 28, 28), (), 4, network="resnet")
 

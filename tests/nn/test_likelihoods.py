@@ -132,22 +132,23 @@ def test_view_errors_respect_holes(mean):
     batch = Views(x, torch.ones(3, 2).bool(), torch.arange(3), holes, ("a", "b"))
     kinds = [LIKELIHOODS["normal"], LIKELIHOODS["laplace"]]
 
-    def decode(v, rows):
-        return outs[v][:, rows]
-
-    found = view_errors(kinds, decode, batch, mean)
+    codes, decoders = (
+        [out.flatten(2) for out in outs],
+        [lambda t: t, lambda t: t.unflatten(2, (2, 2))],
+    )
+    found = view_errors(kinds, decoders, codes, batch, mean)
     for s, b in ((s, b) for s in range(2) for b in range(3)):
         there = ~holes[0][b]
         a = (outs[0][s, b] - x[0][b])[there].square().sum() / (there.sum() if mean else 1)
         c = (outs[1][s, b] - x[1][b]).abs().sum() / (4 if mean else 1)
         torch.testing.assert_close(found[s, b], torch.stack([a, c]))
     mask = torch.tensor([[True, False], [False, True], [True, False]])
-    fewer = view_errors(kinds, decode, replace(batch, mask=mask), mean)
+    fewer = view_errors(kinds, decoders, codes, replace(batch, mask=mask), mean)
     for v, rows in enumerate([torch.tensor([0, 2]), torch.tensor([1])]):
         torch.testing.assert_close(fewer[:, rows, v], found[:, rows, v])
         assert (fewer[..., v] != 0).sum() == 2 * len(rows)
     empty = replace(batch, holes=(torch.ones(3, 4).bool(), None))
-    assert (view_errors(kinds, decode, empty, mean)[..., 0] == 0).all()
+    assert (view_errors(kinds, decoders, codes, empty, mean)[..., 0] == 0).all()
 
 
 @pytest.mark.parametrize(

@@ -34,14 +34,14 @@ def test_common_noise_is_the_same_for_every_row_of_every_call():
 
 def test_common_normal_noise_has_no_mean_and_unit_covariance():
     with noise.seeded(0, common=True):
-        eps = noise.normal(torch.empty(DRAWS, 5, 2, 6))[:, 3].flatten(1)
+        eps = noise.like(torch.empty(DRAWS, 5, 2, 6))[:, 3].flatten(1)
     torch.testing.assert_close(eps.mean(0), torch.zeros(12), atol=1e-6, rtol=0)
     torch.testing.assert_close(eps.T.cov(), torch.eye(12), atol=1e-5, rtol=0)
 
 
 def test_more_dimensions_than_draws_have_unit_variance_each():
     with noise.seeded(0, common=True):
-        eps = noise.normal(torch.empty(DRAWS, 1, 100))[:, 0]
+        eps = noise.like(torch.empty(DRAWS, 1, 100))[:, 0]
     torch.testing.assert_close(eps.mean(0), torch.zeros(100), atol=1e-6, rtol=0)
     torch.testing.assert_close(eps.var(0), torch.ones(100), atol=1e-5, rtol=0)
 

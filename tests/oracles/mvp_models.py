@@ -12,9 +12,8 @@ from oracles.mvp import draw, reconstructed, settings, slow_loss
 
 from vedute.data.views import Views
 from vedute.methods import mvp
-from vedute.methods.deep.shared import regularization
 from vedute.methods.mvp import MVP
-from vedute.nn import gaussian
+from vedute.nn import gaussian, shards
 
 WIDTHS = (3, 2, 4, 1, 2, 3)
 SMALL = dict(latent_dim=3, shared_dim=2, hidden=(5,), map_hidden=(4,))
@@ -73,7 +72,8 @@ def play(monkeypatch, model, batch, draws, equation, modules=(mvp,)):
     for module, (name, drawn) in every(modules, known.items()):
         if hasattr(module, name):
             monkeypatch.setattr(module, name, partial(permutations, drawn))
-    monkeypatch.setattr(regularization, "hidden_views", lambda mask, share: draws.hidden)
+    hide = lambda batch, share: batch.hide(draws.hidden) if share else batch  # noqa: E731
+    monkeypatch.setattr(shards, "hide", hide)
     monkeypatch.setattr(gaussian, "sample", lambda q: q.mean + (q.logvar / 2).exp() * next(noise))
 
 

@@ -15,8 +15,7 @@ from torch.distributions import Normal, kl_divergence
 
 from vedute.data.views import Views
 from vedute.estimators.settings import declared
-from vedute.methods.deep.shared import regularization
-from vedute.nn import gaussian, noise
+from vedute.nn import gaussian, noise, shards
 from vedute.nn.gaussian import Gaussian
 
 WIDTHS = (3, 2, 4, 1, 2, 3)
@@ -134,7 +133,7 @@ def fix_hidden(monkeypatch, model, batch: Views) -> Views:
             some = seen.nonzero()[:, 0]
             hidden[b, some[torch.randperm(len(some))[1 + b % 2 :]]] = True
         assert hidden.any() == (batch.shape[1] > 1)
-    monkeypatch.setattr(regularization, "hidden_views", lambda mask, share: hidden)
+    monkeypatch.setattr(shards, "hide", lambda batch, share: batch.hide(hidden) if share else batch)
     return batch.hide(hidden)
 
 
@@ -192,19 +191,26 @@ def check_absent(model, batch: Views, v: int = 1) -> None:
 def check_rows(model, batch: Views, monkeypatch) -> None:
     """(d) The loss of a batch is the mean of its samples', told one by one, in any company."""
     luck, draws = [], []
-    rand, even, standard = torch.rand, noise.even, noise.standard
+    rand, like = torch.rand, noise.like
+
+    def record(t, fill=Tensor.normal_, rows=0):
+        kept = draws if fill is Tensor.normal_ else luck
+        kept.append(like(t, fill, rows))
+        return kept[-1]
+
     with monkeypatch.context() as patch:
         patch.setattr(torch, "rand", lambda *a, **k: luck.append(rand(*a, **k)) or luck[-1])
-        patch.setattr(noise, "even", lambda t: luck.append(even(t)) or luck[-1])
-        patch.setattr(noise, "standard", lambda t: draws.append(standard(t)) or draws[-1])
+        patch.setattr(noise, "like", record)
         whole = model.loss(batch)
     singles = []
     for b in range(len(batch)):
         again = iter([t[b : b + 1] for t in luck]), iter([t[b : b + 1] for t in draws])
         with monkeypatch.context() as patch:
             patch.setattr(torch, "rand", lambda *a, again=again, **k: next(again[0]))
-            patch.setattr(noise, "even", lambda t, again=again: next(again[0]))
-            patch.setattr(noise, "standard", lambda t, again=again: next(again[1]))
+            replay = lambda t, fill=Tensor.normal_, rows=0, again=again: next(  # noqa: E731
+                again[fill is Tensor.normal_]
+            )
+            patch.setattr(noise, "like", replay)
             singles.append(model.loss(batch[b : b + 1]))
     same(whole, {k: torch.stack([s[k] for s in singles]).mean() for k in whole})
     told = [model.embed(batch), *(x[0] for x in model.decode(batch))]

@@ -34,7 +34,7 @@ class NegativeBinomial(Likelihood):
 
     def draw(self, mean, std):
         theta = self.log_theta.detach().exp().to(mean)
-        u = noise.like(mean, noise.even).numpy()
+        u = noise.like(mean, torch.Tensor.uniform_).numpy()
         drawn = nbinom.ppf(
             u, *(t.numpy() for t in torch.broadcast_tensors(theta, theta / (theta + mean)))
         )

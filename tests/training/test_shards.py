@@ -112,4 +112,4 @@ def test_noise_lies_in_memory_as_that_of_the_whole():
     for a, b in ((0, 2), (2, 6)):
         torch.manual_seed(0)
         with shards.of_batch(slice(a, b), torch.ones(6, 1, dtype=torch.bool)):
-            assert torch.equal(shards.draw(turned[a:b], torch.randn_like), whole[a:b])
+            assert torch.equal(shards.draw(turned[a:b], torch.Tensor.normal_), whole[a:b])

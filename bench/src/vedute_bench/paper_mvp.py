@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
+from operator import call
 from typing import Any
 
 import torch
@@ -19,7 +20,7 @@ from vedute.estimators.base import Estimator
 from vedute.estimators.settings import choice, estimator, setting
 from vedute.methods import mvp
 from vedute.methods.mvp import MVP, MVPModel, Pair, Variant
-from vedute.nn import coders, gaussian, noise
+from vedute.nn import gaussian, noise
 from vedute.nn.correspondences import Correspondences, Sources, StackedLinear
 from vedute.nn.gaussian import Gaussian, kl, product, standard_like, symmetric_kl
 from vedute.nn.likelihoods import Likelihoods
@@ -151,7 +152,7 @@ def decode_given_views_alone(model: MVPModel, batch: Views, draws: int = 0) -> l
     fused = mvp.codes(*(gaussian.draws(q, draws) for q in model._fused(w, z, sources)))
     alone = torch.cat([gaussian.draws(q, draws) for q in (w, own)], dim=-1)
     seen = sources.mask.unsqueeze(-1)
-    return coders.decode(model.decoders, torch.where(seen, alone, fused))
+    return list(map(call, model.decoders, torch.where(seen, alone, fused).unbind(2)))
 
 
 class LinearMaps(Correspondences):
@@ -181,7 +182,7 @@ class Identities(Correspondences):
 def random_permutations(mask: Tensor, count: int) -> Tensor:
     """Draw uniform permutations of the observed views, with fixed points, like `random_cycles`."""
     B, L = mask.shape
-    order = noise.like(torch.empty(B, count, L, device=mask.device), noise.even)
+    order = noise.like(torch.empty(B, count, L, device=mask.device), Tensor.uniform_)
     ring = order.masked_fill(~mask[:, None], 2.0).argsort(-1)  # missing views last
     inside, outside = mask[:, None].expand_as(ring), torch.arange(mask.shape[1], device=mask.device)
     rank = inside.long().cumsum(-1) - 1  # index among the observed views

@@ -23,8 +23,7 @@ from vedute.estimators import panels
 from vedute.estimators.fitted_view import FittedView, scaled
 from vedute.methods.blend import EXPERTS, Blend
 from vedute.methods.mvp import MVP
-from vedute.nn.coders import by_convolution
-from vedute.nn.convolutions import AUTO
+from vedute.nn.convolutions import by_convolution
 
 FAR_VALUE = 30.0  # standard deviations from the mean: such values dominate squared errors
 TIMED_ROWS = 16
@@ -141,7 +140,7 @@ def inspect(views: Views, given: Mapping[str, str] | str = kinds.AUTO_WORD) -> I
 
 def _seconds(views: Views, words: Sequence[str]) -> float | None:
     """The duration of training MVP on images on a CPU, extrapolated from one step; else None."""
-    images = any(by_convolution(shape, AUTO) for shape in views.shapes)
+    images = any(by_convolution(shape) for shape in views.shapes)
     if not images or torch.cuda.is_available() or not views.mask.any(0).all():
         return None
     model = MVP(device="cpu")

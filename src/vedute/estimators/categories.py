@@ -119,7 +119,9 @@ def drawn(values: Floats, p: Sequence[tuple[Column, Floats]]) -> Floats:
         if len(column.categories) == 1:
             continue
         ends = chances.cumsum(1)
-        even = noise.even(torch.empty(len(flat), 1, dtype=torch.float64)).numpy()
+        even = noise.like(
+            torch.empty(len(flat), 1, dtype=torch.float64), torch.Tensor.uniform_
+        ).numpy()
         choice = (ends <= even * ends[:, -1:]).sum(1)
         single = column.at.stop - column.at.start == 1  # zero or one, for two categories
         flat[:, column.at] = choice[:, None] if single else np.eye(chances.shape[1])[choice]

@@ -110,7 +110,7 @@ class NeuralEstimator(NetworkEstimator):
         the views; length: of training, in steps, or in epochs if these are set; rows: their number,
         or None if unknown."""
         auto = getattr(self, "network", "mlp") == convolutions.AUTO
-        if auto and any(map(convolutions.is_image, shapes)):
+        if auto and any(map(convolutions.by_convolution, shapes)):
             return self.having({"network": convolutions.chosen(self.torch_device().type)})
         return self
 

@@ -27,6 +27,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import repeat
+from operator import call
 from typing import Any
 
 import torch
@@ -37,7 +38,7 @@ from vedute.estimators import clustering, neural
 from vedute.estimators.settings import KEY, estimator, setting
 from vedute.methods.deep.shared import hyperparameters, regularization
 from vedute.metrics import ssim
-from vedute.nn import coders, gaussian, losses, noise
+from vedute.nn import coders, convolutions, gaussian, losses, noise, shards
 from vedute.nn.correspondences import Correspondences, Sources
 from vedute.nn.gaussian import Gaussian
 from vedute.nn.likelihoods import Likelihoods
@@ -194,7 +195,7 @@ class MVP(neural.NeuralEstimator):
 
     def all_images(self, shapes: Shapes) -> bool:
         """Whether all views of these shapes are images, to be encoded by convolutions."""
-        return all(map(coders.by_convolution, shapes, repeat(self.network)))
+        return all(map(convolutions.by_convolution, shapes, repeat(self.network)))
 
     def switches(self, shapes: Shapes) -> Variant:
         """Variant for views of these shapes."""
@@ -303,7 +304,7 @@ class MVPModel(regularization.Regularized):
 
     def loss(self, batch: Views, warm: bool = False) -> Terms:
         hp, variant, full = self.hp, self.variant, batch
-        batch = regularization.hide_some(batch, hp.view_dropout)
+        batch = shards.hide(batch, hp.view_dropout)
         sources, seen = Sources.of(batch.mask, batch.present() is None), batch.mask.float()
         z0 = self.latents(batch, sources)
         z1 = self._permuted(z0, sources)
@@ -324,8 +325,8 @@ class MVPModel(regularization.Regularized):
             drawn.append(code)
         if variant.objective == "joint":
             drawn.append(codes(*map(gaussian.sample, fused)))
-        how = self.likelihoods, self.decoders, torch.stack(drawn), full, hp.average
-        errors = self.share * losses.code_errors(*how).mean(0)  # (B, L)
+        how = self.likelihoods, self.decoders, torch.stack(drawn).unbind(2), full, hp.average
+        errors = self.share * losses.view_errors(*how).mean(0)  # (B, L)
         terms = {
             "reconstruction": hp.rec_weight * (seen * errors).sum(1).mean(),
             "kl_views": hp.beta * (seen * views / self.divisor).sum(1).mean(),
@@ -379,10 +380,10 @@ class MVPModel(regularization.Regularized):
         """Absolute errors of decoding the product over the observed views."""
         regularization.stop_dropout(self)
         with torch.no_grad():
-            fused = self.fuse(regularization.hide_some(batch, self.hp.view_dropout))
-            drawn = codes(*map(gaussian.sample, fused)).unsqueeze(0)
+            fused = self.fuse(shards.hide(batch, self.hp.view_dropout))
+            drawn = codes(*map(gaussian.sample, fused)).unbind(1)
         absolute = [likelihood.absolute() for likelihood in self.likelihoods]
-        errors = losses.code_errors(absolute, self.decoders, drawn, batch, self.hp.average)[0]
+        errors = losses.view_errors(absolute, self.decoders, drawn, batch, self.hp.average)
         return {"sharpening": self.hp.rec_weight * (batch.mask * self.share * errors).sum(1).mean()}
 
     # Inference.
@@ -409,7 +410,7 @@ class MVPModel(regularization.Regularized):
     def decode(self, batch: Views, draws: int = 0) -> list[Tensor]:
         w, z = self.fuse(batch)
         code = codes(gaussian.draws(w, draws), gaussian.draws(z, draws))
-        return coders.decode(self.decoders, code)
+        return list(map(call, self.decoders, code.unbind(2)))
 
     def prior(self, n: int) -> list[Tensor]:
         """Decode draws of a Gaussian mixture, sized by BIC, of the training samples' (w, z)."""
@@ -420,7 +421,8 @@ class MVPModel(regularization.Regularized):
     def decode_code(self, code: Tensor) -> list[Tensor]:
         """Decode (n, k + L D), a consensus and latents laid out like the rows of `posteriors`."""
         w, z = code[None, :, : self.shared], code[None, :, self.shared :]
-        return coders.decode(self.decoders, codes(w, z.view(1, len(code), len(self.decoders), -1)))
+        code = codes(w, z.view(1, len(code), len(self.decoders), -1))
+        return list(map(call, self.decoders, code.unbind(2)))
 
 
 def codes(consensus: Tensor, latents: Tensor) -> Tensor:

@@ -38,11 +38,6 @@ def encode(encoders: nn.ModuleList, batch: Views) -> Gaussian:
     return Gaussian(torch.stack(means, dim=1), torch.stack(logvars, dim=1))
 
 
-def decode(decoders: nn.ModuleList, codes: Tensor) -> list[Tensor]:
-    """Decode every view from its code, (S, B, L, D) -> L tensors (S, B, *shape_v)."""
-    return [decoder(code) for decoder, code in zip(decoders, codes.unbind(2), strict=True)]
-
-
 class Encoder(nn.Module):
     """q(z | x): (B, *shape) -> Gaussian of shape (B, D).
 
@@ -65,7 +60,7 @@ class Encoder(nn.Module):
     ) -> None:
         super().__init__()
         self.bounded, self.input = bounded, likelihood.encoder_input
-        image = not likelihood.text and by_convolution(shape, network)
+        image = not likelihood.text and convolutions.by_convolution(shape, network)
         self.register_buffer("center", torch.zeros(tuple(shape)) if image else None)
         self.net: nn.Module
         if likelihood.text:
@@ -102,7 +97,7 @@ class Decoder(nn.Module):
         super().__init__()
         shape = tuple(shape) if likelihood.outputs == 1 else (*shape, likelihood.outputs)
         network = network if likelihood.outputs == 1 else "mlp"
-        image = not likelihood.text and by_convolution(shape, network)
+        image = not likelihood.text and convolutions.by_convolution(shape, network)
         self.shape, self.tanh = shape, output == "tanh"
         self.register_buffer("center", torch.zeros(shape) if image else None)
         self.net: nn.Module
@@ -140,11 +135,3 @@ def start_at(model: nn.Module, means: Sequence[NDArray[np.float64]]) -> None:
                 if isinstance(network, Decoder) and network.tanh:
                     image = image.clamp(-MAX_TANH_START, MAX_TANH_START).atanh()
                 network.center.copy_(image)
-
-
-def by_convolution(shape: Sequence[int], network: str) -> bool:
-    """Return whether a view is encoded by 2-D convolutions."""
-    if network not in convolutions.NETWORKS:
-        choices = ", ".join(convolutions.NETWORKS)
-        raise ValueError(f"network must be one of {choices}, got {network!r}")
-    return network != "mlp" and convolutions.is_image(shape)

@@ -48,10 +48,13 @@ def mlp(*sizes: int, dropout: float = 0.0) -> nn.Sequential:
     return nn.Sequential(*layers[: -2 if dropout else -1])
 
 
-def is_image(shape: Sequence[int]) -> bool:
-    """Return whether samples are images: (C, H, W), square, with one or three channels, and large
-    enough to be halved."""
-    return len(shape) == 3 and shape[0] in (1, 3) and shape[1] == shape[2] >= SMALLEST_SIDE
+def by_convolution(shape: Sequence[int], network: str = AUTO) -> bool:
+    """Return whether samples go through 2-D convolutions: images (C, H, W), square, with one or
+    three channels, and large enough to be halved."""
+    if network not in NETWORKS:
+        raise ValueError(f"network must be one of {', '.join(NETWORKS)}, got {network!r}")
+    square = len(shape) == 3 and shape[0] in (1, 3) and shape[1] == shape[2] >= SMALLEST_SIDE
+    return square and network != "mlp"
 
 
 def chosen(device: str) -> str:
@@ -65,7 +68,7 @@ def check_image(name: str, shape: Sequence[int], of_bytes: bool) -> None:
     if len(shape) == 2 and of_bytes:
         channels, sides = 1, [*shape]
         fix = "add the channel axis (x[:, None])"
-    elif len(shape) != 3 or is_image(shape):
+    elif len(shape) != 3 or by_convolution(shape):
         return
     elif shape[0] > 4:
         *sides, channels = shape

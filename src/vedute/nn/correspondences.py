@@ -78,7 +78,8 @@ class Sources:
         sample, view = columns.pairs // L, (columns.pairs % L)[:, None]
         seen = self.mask[sample]  # (Q, L)
         rows = (self.number[sample] * L + view).masked_fill(~seen, P * L).flatten()
-        needed = q.map(lambda t: take(t.flatten(0, 1), rows).view(-1, L, D))
+        mean = take(q.mean.flatten(0, 1), rows).view(-1, L, D)
+        needed = Gaussian(mean, take(q.logvar.flatten(0, 1), rows).view(-1, L, D))
         return product(needed, 1, seen.unsqueeze(-1)).map(columns.spread)
 
 

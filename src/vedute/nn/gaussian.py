@@ -35,13 +35,13 @@ def std(q: Gaussian) -> Tensor:
 
 def sample(q: Gaussian) -> Tensor:
     """Return a reparameterised draw, mean + std * eps."""
-    return q.mean + torch.exp(0.5 * q.logvar) * noise.normal(q.mean)
+    return q.mean + torch.exp(0.5 * q.logvar) * noise.like(q.mean)
 
 
 def draws(q: Gaussian, n: int) -> Tensor:
     """Return n draws of each Gaussian, or its mean if n = 0: (..., D) -> (n or 1, ..., D)."""
     many = q.mean.expand(n or 1, *q.mean.shape)
-    return sample(Gaussian(many, q.logvar)) if n else many
+    return many + torch.exp(0.5 * q.logvar) * noise.like(many) if n else many
 
 
 def log_prob(q: Gaussian, z: Tensor) -> Tensor:

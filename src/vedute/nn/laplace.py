@@ -42,7 +42,7 @@ def variance(q: Laplace) -> Tensor:
 def sample(q: Laplace, rows: int = 0) -> Tensor:
     """Return a reparameterised draw, loc + scale * eps, with `rows` the axis of the samples. eps is
     the difference of two exponentials."""
-    up, down = (noise.like(q.loc, noise.exponential, rows) for _ in range(2))
+    up, down = (noise.like(q.loc, Tensor.exponential_, rows) for _ in range(2))
     return q.loc + q.scale * (up - down)
 
 

@@ -1,11 +1,11 @@
 """Loss terms that several methods share, as pure functions of tensors."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 
 import torch
 from scipy.optimize import linear_sum_assignment
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import normalize
 
 from vedute.data.views import Views
@@ -13,28 +13,30 @@ from vedute.nn import shards
 from vedute.nn.cuda_streams import in_parallel
 from vedute.nn.likelihoods import Likelihoods
 
-Rows = slice | Tensor
-Decode = Callable[[int, Rows], Tensor]
 RADIUS = 3.0**0.5
 
 
 def view_errors(
-    likelihoods: Likelihoods, decode: Decode, batch: Views, mean: bool, code: Tensor | None = None
+    likelihoods: Likelihoods,
+    decoders: Iterable[Callable[[Tensor], Tensor]],
+    codes: Sequence[Tensor],
+    batch: Views,
+    mean: bool,
 ) -> Tensor:
     """Return -log p(x_v | out_v) up to a constant of every view, over its observed entries,
-    (S, B, L): averaged over them (`mean`), independent of the width of the view, or summed.
+    (..., B, L): averaged over them (`mean`), independent of the width of the view, or summed.
 
-    decode(v, rows) -> out_v (S, rows, *shape_v); from `code`, if a GPU may decode in parallel.
-    On a CPU, only rows that have a view are decoded; the error of the others is zero.
+    out_v (..., B, *shape_v) is decoded from codes[v] (..., B, D), on a CPU only for rows that have
+    view v; the error of the others is zero.
     """
-    present = batch.present()
+    present, decode = batch.present(), [*decoders]
 
     def error(v: int) -> Tensor:
-        rows: Rows = slice(None) if present is None else present[v]
+        rows: slice | Tensor = slice(None) if present is None else present[v]
         x, holes, context = batch.x[v][rows], batch.holes[v], batch.context
         if context:
             context = {name: t[rows] for name, t in context.items()}
-        e = likelihoods[v].error(decode(v, rows).float(), x, context)
+        e = likelihoods[v].error(decode[v](codes[v][..., rows, :]).float(), x, context)
         axes = tuple(range(-x.ndim + 1, 0))
         if holes is None:
             e = e.mean(axes) if mean else e.sum(axes)
@@ -44,19 +46,10 @@ def view_errors(
             e = e / (~holes).sum(axes).clamp(min=1) if mean else e
         if present is None:
             return e
-        return e.new_zeros(len(e), len(batch)).index_copy(1, present[v], e)
+        return e.new_zeros(*e.shape[:-1], len(batch)).index_copy(-1, present[v], e)
 
-    tensors = filter(torch.is_tensor, (code, *batch.x, *batch.holes, *batch.context.values()))
-    inputs = () if code is None else tuple(tensors)
-    return torch.stack(in_parallel(error, range(len(likelihoods)), inputs), dim=-1)
-
-
-def code_errors(
-    likelihoods: Likelihoods, decoders: nn.ModuleList, codes: Tensor, batch: Views, mean: bool
-) -> Tensor:
-    """Return `view_errors` of views decoded from their codes, (S, B, L, D) -> (S, B, L)."""
-    by_view, how = codes.unbind(2), (batch, mean, codes)
-    return view_errors(likelihoods, lambda v, rows: decoders[v](by_view[v][:, rows]), *how)
+    tensors = filter(torch.is_tensor, (*codes, *batch.x, *batch.holes, *batch.context.values()))
+    return torch.stack(in_parallel(error, range(len(codes)), tuple(tensors)), dim=-1)
 
 
 def per_view_mean(values: Tensor, mask: Tensor) -> Tensor:

@@ -12,6 +12,7 @@ its position or on the other rows.
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -69,41 +70,21 @@ class WeightsFrom(TorchFunctionMode):
         return func(*args, **(kwargs or {}) | extra)
 
 
-def normal(t: Tensor) -> Tensor:
-    """Draw standard normal noise in the shape of t. Common noise has zero mean and unit covariance
-    over the draws, in blocks of draws - 1 dimensions: deviations by chance would affect every row.
-    """
-    noise = like(t, standard)
+def like(t: Tensor, fill: Callable[..., Tensor] = Tensor.normal_, rows: int = 0) -> Tensor:
+    """Draw noise in the shape of t by a tensor's method; `rows`: the axis of the rows, which is the
+    second for common noise. Common normal noise has zero mean and unit covariance over the draws,
+    in blocks of draws - 1 dimensions: deviations by chance would affect every row."""
+    source = generator(t.device)
     if not _local.common:
-        return noise
-    freedom, ones = len(noise) - 1, torch.ones_like(noise[:, 0].flatten(1)[:, :1])
-    blocks = noise[:, 0].flatten(1).split(freedom, 1)  # type: ignore[no-untyped-call]
-    unit = [torch.linalg.qr(torch.cat([ones, block], 1)).Q[:, 1:] for block in blocks]
-    white: Tensor = freedom**0.5 * torch.cat(unit, 1)
-    return white.view_as(noise[:, :1]).expand_as(noise)
-
-
-def like(t: Tensor, draw: Callable[[Tensor], Tensor], rows: int = 0) -> Tensor:
-    """Draw noise in the shape of t by a function like `standard`; `rows`: the axis of the rows,
-    which is the second for common noise."""
-    if not _local.common:
-        return shards.draw(t, draw, rows)
-    return draw(t.new_empty(len(t), 1, *t.shape[2:])).expand_as(t)
-
-
-def standard(t: Tensor) -> Tensor:
-    """Return standard normal draws in the shape of t."""
-    return torch.empty_like(t).normal_(generator=generator(t.device))
-
-
-def even(t: Tensor) -> Tensor:
-    """Return uniform draws between 0 and 1 in the shape of t."""
-    return torch.empty_like(t).uniform_(generator=generator(t.device))
-
-
-def exponential(t: Tensor) -> Tensor:
-    """Return exponential draws of mean 1 in the shape of t."""
-    return torch.empty_like(t).exponential_(generator=generator(t.device))
+        return shards.draw(t, partial(fill, generator=source), rows)
+    noise = fill(t.new_empty(len(t), 1, *t.shape[2:]), generator=source)
+    if fill is Tensor.normal_:
+        freedom, flat, unit = len(noise) - 1, noise.flatten(1), []
+        for block in flat.split(freedom, 1):  # type: ignore[no-untyped-call]
+            ones = torch.ones_like(block[:, :1])
+            unit.append(torch.linalg.qr(torch.cat([ones, block], 1)).Q[:, 1:])
+        noise = (freedom**0.5 * torch.cat(unit, 1)).view_as(noise)
+    return noise.expand_as(t)
 
 
 def generator(device: torch.device) -> torch.Generator | None:

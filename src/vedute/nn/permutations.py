@@ -16,7 +16,7 @@ def random_cycles(mask: Tensor, count: int) -> Tensor:
     mask (B, L) bool -> (B, count, L) long
     """
     B, L = mask.shape
-    order = noise.like(torch.empty(B, count, L, device=mask.device), noise.even)
+    order = noise.like(torch.empty(B, count, L, device=mask.device), Tensor.uniform_)
     ring = order.masked_fill(~mask[:, None], 2.0).argsort(-1)  # missing views last
     m = mask.sum(-1).view(-1, 1, 1)
     slot = torch.arange(L, device=mask.device).expand_as(ring)

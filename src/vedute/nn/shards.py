@@ -69,17 +69,17 @@ def present(v: int | None = None) -> Iterator[None]:
         _local.shard = shard
 
 
-def draw(t: Tensor, draw: Callable[[Tensor], Tensor], axis: int = 0) -> Tensor:
-    """Draw noise in the shape of t, with rows along `axis`, by a function like torch.randn_like."""
+def draw(t: Tensor, fill: Callable[[Tensor], Tensor], axis: int = 0) -> Tensor:
+    """Draw noise in the shape of t, with rows along `axis`, by a function that fills a tensor."""
     shard = _local.shard
     if shard is None:
-        return draw(t)
+        return fill(torch.empty_like(t))
     strides = torch.empty_like(t).stride()
     order = sorted(range(t.ndim), key=lambda i: -strides[i])  # noise is drawn in that of memory
     shape = [*t.shape]
     shape[axis] = shard.total
     whole = torch.empty_permuted(shape, order, dtype=t.dtype, device=t.device)
-    return draw(whole).narrow(axis, shard.start, t.shape[axis])
+    return fill(whole).narrow(axis, shard.start, t.shape[axis])
 
 
 class Dropout(nn.Dropout):
@@ -91,14 +91,17 @@ class Dropout(nn.Dropout):
         return x * draw(x, lambda t: F.dropout(t.fill_(1.0), self.p))
 
 
-def hide(batch: Views, choose: Callable[[Tensor], Tensor]) -> Views:
-    """Hide views for one step: `choose` returns those to hide, given the mask (B, L) of all rows
-    of the batch."""
+def hide(batch: Views, share: float) -> Views:
+    """Hide views of a batch for one step: each with this probability, never all of a row."""
     shard = _local.shard
+    if not share:
+        return batch
+    mask = batch.mask if shard is None else shard.mask  # (B, L) of all rows of the batch
+    score = torch.rand(mask.shape, device=mask.device).masked_fill(~mask, -1.0)
+    hidden = (score < share) & (score < score.amax(1, keepdim=True))
     if shard is None:
-        return batch.hide(choose(batch.mask))
-    hidden = choose(shard.mask)
-    _local.shard = replace(shard, mask=shard.mask & ~hidden)
+        return batch.hide(hidden)
+    _local.shard = replace(shard, mask=mask & ~hidden)
     return batch.hide(hidden[shard.rows])
 
 

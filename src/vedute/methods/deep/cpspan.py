@@ -24,6 +24,7 @@ Defaults have light networks and short stages; the paper's sizes are presets.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import call
 
 import torch
 from torch import Tensor, nn
@@ -34,7 +35,6 @@ from vedute.estimators import clustering
 from vedute.estimators.settings import choice, estimator, setting
 from vedute.methods.deep.shared.autoencoders import AutoencoderEstimator, Autoencoders
 from vedute.nn import neighbors, noise
-from vedute.nn.coders import decode
 from vedute.nn.likelihoods import Likelihoods
 from vedute.nn.losses import match_clusters, per_view_mean
 from vedute.training.model import Generative, Stage, Terms
@@ -138,15 +138,15 @@ class CPSPANModel(Generative):
     def decode(self, batch: Views, draws: int = 0) -> list[Tensor]:
         """Decode all views; copies have no posterior, so all draws are equal."""
         z = self.filled(self.nets(batch), batch.mask)
-        outs = decode(self.nets.decoders, z.unsqueeze(0))
-        return [out.expand(max(draws, 1), *out.shape[1:]) for out in outs]
+        outs = map(call, self.nets.decoders, z.unbind(1))
+        return [out.expand(max(draws, 1), *out.shape) for out in outs]
 
     def prior(self, n: int) -> list[Tensor]:
         """Decode random training samples, completed and drawn with replacement."""
         source = noise.generator(torch.device("cpu"))
         rows = torch.randint(len(self.bank), (n,), generator=source).to(self.bank.device)
         z = self.filled(self.bank[rows], self.known[rows])
-        return decode(self.nets.decoders, z.unsqueeze(0))
+        return list(map(call, self.nets.decoders, z.unsqueeze(0).unbind(2)))
 
 
 @estimator

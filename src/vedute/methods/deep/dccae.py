@@ -53,7 +53,7 @@ class DCCAEModel(paired.DeepCCA, paired.PairDecoder):
     def prior(self, n: int) -> list[Tensor]:
         """Decode u_1 ~ N(0, 1) and u_2 ~ N(rho u_1, 1 - rho^2)."""
         rho = self.linear.rho
-        first, other = noise.normal(rho.new_empty(2, n, len(rho)))
+        first, other = noise.like(rho.new_empty(2, n, len(rho)))
         second = rho * first + (1 - rho.square()).clamp(min=0).sqrt() * other
         return self.decode_both(self.linear.restore(torch.stack([first, second], dim=1)))
 

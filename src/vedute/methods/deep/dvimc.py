@@ -133,8 +133,8 @@ class DVIMCModel(Generative, Clusterer):
 
     def errors(self, z: Tensor, batch: Views) -> Tensor:
         """-log p(x_v | z) up to a constant, (B, L)."""
-        decoders, how = self.nets.decoders, (batch, False, z)
-        return view_errors(self.likelihoods, lambda v, i: decoders[v](z[None, i]), *how)[0]
+        codes = [z] * batch.shape[1]
+        return view_errors(self.likelihoods, self.nets.decoders, codes, batch, mean=False)
 
     # Inference.
 

@@ -30,9 +30,8 @@ from torch import Tensor, nn
 from vedute.data.views import Shapes, Views
 from vedute.estimators.settings import choice, estimator, length, setting
 from vedute.methods.deep.shared import hyperparameters
-from vedute.methods.deep.shared.regularization import hide_some
 from vedute.methods.deep.shared.vae import GaussianVAE, VAEEstimator, product_with_prior
-from vedute.nn import gaussian, noise
+from vedute.nn import gaussian, noise, shards
 from vedute.nn.gaussian import Gaussian, kl, standard_like
 from vedute.nn.likelihoods import Likelihoods
 from vedute.training.model import Stage, Terms
@@ -59,7 +58,7 @@ class MVAEModel(GaussianVAE):
             yield hp.stage(self.loss, length - warm, watch=True)
 
     def loss(self, batch: Views) -> Terms:
-        kept = hide_some(batch, self.hp.view_dropout)
+        kept = shards.hide(batch, self.hp.view_dropout)
         sets, counts = self.subsets(kept.mask)  # (B, S, L), (B, S)
         q = self.posterior(self.experts(kept).map(lambda t: t.unsqueeze(1)), sets)
         divergence = torch.where(counts, kl(q, standard_like(q)), 0.0)
@@ -123,7 +122,7 @@ def random_subsets(mask: Tensor, k: int) -> Tensor:
     (B, k, L)."""
     B, L = mask.shape
     empty = partial(torch.empty, B, k, device=mask.device)
-    order, share = (noise.like(empty(last), noise.even) for last in (L, 1))
+    order, share = (noise.like(empty(last), Tensor.uniform_) for last in (L, 1))
     order = order.masked_fill(~mask[:, None], 2.0)  # observed first
     rank = order.argsort(-1).argsort(-1)
     n = mask.sum(1)[:, None, None]

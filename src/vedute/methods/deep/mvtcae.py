@@ -21,16 +21,15 @@ from torch import Tensor
 from vedute.data.views import Views
 from vedute.estimators.settings import choice, estimator, setting
 from vedute.methods.deep.shared import hyperparameters
-from vedute.methods.deep.shared.regularization import hide_some
 from vedute.methods.deep.shared.vae import GaussianVAE, VAEEstimator
-from vedute.nn import gaussian
+from vedute.nn import gaussian, shards
 from vedute.nn.gaussian import Gaussian, kl, product, standard_like
 from vedute.training.model import Terms
 
 
 class MVTCAEModel(GaussianVAE):
     def loss(self, batch: Views) -> Terms:
-        hp, kept = self.hp, hide_some(batch, self.hp.view_dropout)
+        hp, kept = self.hp, shards.hide(batch, self.hp.view_dropout)
         q = self.experts(kept)
         joint = self.posterior(q, kept.mask)
         z = gaussian.sample(joint)

@@ -111,7 +111,7 @@ class Normal(Likelihood):
         return (x - out).square()
 
     def draw(self, mean: Tensor, std: Tensor) -> Tensor:
-        return mean + std * noise.like(mean, noise.standard)
+        return mean + std * noise.like(mean)
 
     def spread(self, scale: float) -> float:
         return 2 * scale**2
@@ -127,7 +127,7 @@ class Laplace(Likelihood):
         return (x - out).abs()
 
     def draw(self, mean: Tensor, std: Tensor) -> Tensor:
-        up, down = (noise.like(mean, noise.exponential) for _ in range(2))
+        up, down = (noise.like(mean, Tensor.exponential_) for _ in range(2))
         return mean + std / math.sqrt(2) * (up - down)
 
     def spread(self, scale: float) -> float:
@@ -160,7 +160,7 @@ class Bernoulli(_Probability):
         return out.sigmoid()
 
     def draw(self, mean: Tensor, std: Tensor) -> Tensor:
-        return (noise.like(mean, noise.even) < mean).to(mean.dtype)
+        return (noise.like(mean, Tensor.uniform_) < mean).to(mean.dtype)
 
 
 class Categorical(_Probability):
@@ -174,7 +174,7 @@ class Categorical(_Probability):
         return out.softmax(-1)
 
     def draw(self, mean: Tensor, std: Tensor) -> Tensor:
-        gumbel = -noise.like(mean, noise.exponential).log()
+        gumbel = -noise.like(mean, Tensor.exponential_).log()
         choice = (mean.clamp_min(1e-12).log() + gumbel).argmax(-1)
         return F.one_hot(choice, mean.shape[-1]).to(mean.dtype)
 

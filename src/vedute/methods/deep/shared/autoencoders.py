@@ -21,7 +21,7 @@ from vedute.nn import noise
 from vedute.nn.coders import Decoder, Encoder, encode
 from vedute.nn.gaussian import Gaussian
 from vedute.nn.likelihoods import Likelihoods
-from vedute.nn.losses import code_errors, per_view_mean
+from vedute.nn.losses import per_view_mean, view_errors
 from vedute.training.model import Terms
 
 ENCODED_ROWS = 8192  # rows per batch of encoding
@@ -69,7 +69,7 @@ class Autoencoders(nn.Module):
 
     def errors(self, z: Tensor, batch: Views) -> Tensor:
         """The error of decoder_v(z_v), averaged over the entries of x_v: (B, L, D) -> (B, L)."""
-        return code_errors(self.likelihoods, self.decoders, z.unsqueeze(0), batch, mean=True)[0]
+        return view_errors(self.likelihoods, self.decoders, z.unbind(1), batch, mean=True)
 
     def reconstruction(self, batch: Views) -> Terms:
         errors = self.errors(self(batch), batch)

@@ -84,8 +84,7 @@ class PairDecoder(Generative):
 
     def errors(self, z: Tensor, batch: Views, mean: bool) -> Tensor:
         """Errors of both views, decoded from z, (B, 2)."""
-        decoders, how = self.decoders, (batch, mean, z)
-        return view_errors(self.likelihoods, lambda v, i: decoders[v](z[i, v])[None], *how)[0]
+        return view_errors(self.likelihoods, self.decoders, z.unbind(1), batch, mean)
 
     def decode_both(self, z: Tensor, draws: int = 0) -> list[Tensor]:
         """Decode both views, (draws or 1, B, *shape_v)."""

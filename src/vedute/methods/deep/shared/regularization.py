@@ -10,16 +10,14 @@ view_dropout   share of views hidden in a step, which are predicted from the oth
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from vedute.data.scaling import effective_dimensions
 from vedute.data.views import Views
 from vedute.estimators.neural import FEW_ROWS
-from vedute.nn import shards
 from vedute.training.model import Generative, Stage, Terms
 
 
@@ -87,14 +85,3 @@ def stop_dropout(model: nn.Module) -> None:
     for module in model.modules():
         if isinstance(module, nn.Dropout):
             module.eval()
-
-
-def hide_some(batch: Views, share: float) -> Views:
-    """Hide views of a batch at random, with this probability."""
-    return shards.hide(batch, partial(hidden_views, share=share)) if share else batch
-
-
-def hidden_views(mask: Tensor, share: float) -> Tensor:
-    """Draw views to hide, (B, L): each with this probability, never all of a row."""
-    score = torch.rand(mask.shape, device=mask.device).masked_fill(~mask, -1.0)
-    return (score < share) & (score < score.amax(1, keepdim=True))

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
+from operator import call
 from typing import Any, Self
 
 import torch
@@ -27,10 +28,10 @@ from vedute.estimators.settings import choice, estimator, setting
 from vedute.methods.deep.shared import DeepEstimator, hyperparameters
 from vedute.methods.deep.shared.regularization import Regularized, by_rows
 from vedute.nn import gaussian, noise
-from vedute.nn.coders import Decoder, Encoder, decode, encode
+from vedute.nn.coders import Decoder, Encoder, encode
 from vedute.nn.gaussian import Gaussian, product
 from vedute.nn.likelihoods import Likelihood, Likelihoods
-from vedute.nn.losses import code_errors
+from vedute.nn.losses import view_errors
 from vedute.training.model import Stage
 
 
@@ -84,12 +85,12 @@ class VAE(Regularized):
         """-log p(x_v | z_v) up to a constant, times the share of v; zero if v is missing. z
         (S, B, L, D), or (S, B, 1, D) where all views are decoded from one code -> (S, B, L)."""
         z = z.expand(-1, -1, len(self.decoders), -1)
-        errors = code_errors(self.likelihoods, self.decoders, z, batch, mean=False)
+        errors = view_errors(self.likelihoods, self.decoders, z.unbind(2), batch, mean=False)
         return torch.where(batch.mask, self.share * self.weights * errors, 0.0)
 
     def decode_codes(self, z: Tensor) -> list[Tensor]:
         """Decode z, shaped as in `errors`, to L tensors (S, B, *shape_v)."""
-        return decode(self.decoders, z.expand(-1, -1, len(self.decoders), -1))
+        return list(map(call, self.decoders, z.expand(-1, -1, len(self.decoders), -1).unbind(2)))
 
 
 class GaussianVAE(VAE):
@@ -118,7 +119,7 @@ class GaussianVAE(VAE):
         return self.decode_codes(self.draw(self.experts(batch), batch.mask, draws).unsqueeze(2))
 
     def prior(self, n: int) -> list[Tensor]:
-        return self.decode_codes(noise.normal(self.weights.new_empty(1, n, 1, self.latent_dim)))
+        return self.decode_codes(noise.like(self.weights.new_empty(1, n, 1, self.latent_dim)))
 
 
 def trunk(shape: tuple[int, ...], likelihood: Likelihood, hp: VAEEstimator, width: int) -> Encoder:
@@ -151,5 +152,5 @@ def product_with_prior(q: Gaussian, members: Tensor, prior: Tensor) -> Gaussian:
 
 def any_of(available: Tensor, rows: int = 0) -> Tensor:
     """Draw an available index uniformly, (..., C) bool -> (...) long; rows: axis of the samples."""
-    order = noise.like(available.float(), noise.even, rows)
+    order = noise.like(available.float(), Tensor.uniform_, rows)
     return order.masked_fill(~available, -1).argmax(-1)
