@@ -41,7 +41,7 @@ from vedute.metrics import ssim
 from vedute.nn import coders, convolutions, gaussian, losses, noise, shards
 from vedute.nn.correspondences import Correspondences, Sources
 from vedute.nn.gaussian import Gaussian
-from vedute.nn.likelihoods import Likelihoods
+from vedute.nn.likelihoods import LIKELIHOODS, Likelihoods
 from vedute.nn.permutations import random_cycles
 from vedute.training.model import Stage, Terms
 
@@ -382,7 +382,7 @@ class MVPModel(regularization.Regularized):
         with torch.no_grad():
             fused = self.fuse(shards.hide(batch, self.hp.view_dropout))
             drawn = codes(*map(gaussian.sample, fused)).unbind(1)
-        absolute = [likelihood.absolute() for likelihood in self.likelihoods]
+        absolute = [LIKELIHOODS["laplace"] if k.name == "normal" else k for k in self.likelihoods]
         errors = losses.view_errors(absolute, self.decoders, drawn, batch, self.hp.average)
         return {"sharpening": self.hp.rec_weight * (batch.mask * self.share * errors).sum(1).mean()}
 

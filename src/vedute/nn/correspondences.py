@@ -4,8 +4,6 @@ They fill a table of latents z_ij. Half of a full table (B, L, L, D) may be pred
 views. Here a table is (P, L, D): its rows are the P pairs of a sample b and an observed view i.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -33,7 +31,7 @@ class Sources:
     number: Tensor
 
     @classmethod
-    def of(cls, mask: Tensor, whole: bool) -> Sources:
+    def of(cls, mask: Tensor, whole: bool) -> "Sources":
         flat = mask.flatten()
         if whole:
             pairs = torch.arange(len(flat), device=mask.device)

@@ -3,8 +3,6 @@
 A Gaussian carries (mean, logvar) of shape (..., D): any leading axes, latent axis last.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import NamedTuple
@@ -19,7 +17,7 @@ class Gaussian(NamedTuple):
     mean: Tensor
     logvar: Tensor
 
-    def map(self, f: Callable[[Tensor], Tensor]) -> Gaussian:
+    def map(self, f: Callable[[Tensor], Tensor]) -> "Gaussian":
         """Apply an indexing or reshaping to both parameters."""
         return Gaussian(f(self.mean), f(self.logvar))
 

@@ -3,8 +3,6 @@
 A Laplace carries (loc, scale) of shape (..., D): any leading axes, latent axis last.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -20,7 +18,7 @@ class Laplace(NamedTuple):
     loc: Tensor
     scale: Tensor
 
-    def map(self, f: Callable[[Tensor], Tensor]) -> Laplace:
+    def map(self, f: Callable[[Tensor], Tensor]) -> "Laplace":
         """Apply an indexing or reshaping to both parameters."""
         return Laplace(f(self.loc), f(self.scale))
 

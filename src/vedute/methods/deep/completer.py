@@ -17,8 +17,6 @@ Departures. Batches have nearly equal sizes instead of a short last one; a loade
 would not train at all if complete samples are few.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import pairwise
 from math import prod

@@ -21,8 +21,6 @@ search uses the encoding of zeros, and all samples get the same copy.
 Defaults have light networks and short stages; the paper's sizes are presets.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from operator import call
 
@@ -43,7 +41,7 @@ SIMILARITIES = 2**22  # similarities per batch, 32 MiB
 
 
 class CPSPANModel(Generative):
-    def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: CPSPAN, length: int) -> None:
+    def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: "CPSPAN", length: int) -> None:
         super().__init__()
         self.hp, self.length = hp, length
         L, K, D = len(shapes), hp.n_prototypes, hp.latent_dim

@@ -13,8 +13,6 @@ the objective is the paper's. Networks follow later practice: sigmoids and batch
 Adam, instead of full batches after denoising pretraining.
 """
 
-from __future__ import annotations
-
 from vedute.data.views import Views
 from vedute.estimators.settings import estimator
 from vedute.methods.deep.shared import paired

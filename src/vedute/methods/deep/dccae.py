@@ -13,8 +13,6 @@ Departures. Released code averages the error over features, which makes it negli
 correlation of up to `latent_dim` at the same weight. Imputation is ours; the paper has none.
 """
 
-from __future__ import annotations
-
 from math import prod
 
 import torch
@@ -29,7 +27,7 @@ from vedute.training.model import Terms
 
 
 class DCCAEModel(paired.DeepCCA, paired.PairDecoder):
-    def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: DCCAE, length: int) -> None:
+    def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: "DCCAE", length: int) -> None:
         super().__init__(shapes, likelihoods, hp, length)
         self.likelihoods, self.decoders = likelihoods, nn.ModuleList()
         start = torch.Generator().set_state(torch.get_rng_state())

@@ -19,8 +19,6 @@ training; `released_order=True` keeps the order of k-means. Defaults have light 
 stages; the paper's sizes are presets.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import torch
@@ -39,7 +37,7 @@ from vedute.training.model import Clusterer, Stage, Terms
 class DIMVCModel(Clusterer):
     adds_over_rows = True
 
-    def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: DIMVC, length: int) -> None:
+    def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: "DIMVC", length: int) -> None:
         super().__init__()
         self.hp, self.length, self.K = hp, length, int(hp.n_clusters or 0)
         self.nets = Autoencoders(shapes, likelihoods, hp)

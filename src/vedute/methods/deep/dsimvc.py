@@ -28,8 +28,6 @@ Label heads are initialised balanced. A single view is contrasted with itself. D
 networks; the paper's are presets.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations
@@ -55,7 +53,7 @@ from vedute.training.model import Clusterer, Stage, Terms
 class Network(nn.Module):
     """Encoders and the heads they share: a batch -> h (B, L, H) and q (B, L, K)."""
 
-    def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: DSIMVC, K: int) -> None:
+    def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: "DSIMVC", K: int) -> None:
         super().__init__()
         D = hp.latent_dim
         self.nets = Autoencoders(shapes, likelihoods, hp)
@@ -79,7 +77,7 @@ class Network(nn.Module):
 
 
 class DSIMVCModel(Clusterer):
-    def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: DSIMVC, length: int) -> None:
+    def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: "DSIMVC", length: int) -> None:
         super().__init__()
         self.hp, self.likelihoods, self.length = hp, likelihoods, length
         K = int(hp.n_clusters or 0)

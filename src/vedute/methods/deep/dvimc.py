@@ -29,8 +29,6 @@ ten epochs. If fewer than K samples are complete, k-means uses all samples and t
 Defaults have light networks and short stages; the paper's sizes are presets.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 
@@ -80,7 +78,7 @@ class Mixture(nn.Module):
 class DVIMCModel(Generative, Clusterer):
     adds_over_rows = True
 
-    def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: DVIMC, length: int) -> None:
+    def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: "DVIMC", length: int) -> None:
         super().__init__()
         self.hp, self.likelihoods, self.length = hp, likelihoods, length
         self.K = int(hp.n_clusters or 0)

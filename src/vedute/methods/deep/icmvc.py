@@ -29,8 +29,6 @@ the released model is never put into evaluation mode. Defaults have light networ
 the paper's are presets.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
@@ -58,7 +56,7 @@ MANY_NODES = 20_000  # samples; beyond, activations inside layers are recomputed
 
 
 class ICMVCModel(Clusterer):
-    def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: ICMVC, length: int) -> None:
+    def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: "ICMVC", length: int) -> None:
         super().__init__()
         if any(kind.text for kind in likelihoods):
             raise ValueError("ICMVC measures distances between samples, and tokens have none")

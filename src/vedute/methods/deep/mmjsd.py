@@ -16,8 +16,6 @@ mean of their experts and the prior; m = 1/|O| sum_v q_v, and z is drawn from a 
 Departs from the released code: weights of missing views are divided among the observed ones.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -67,15 +67,14 @@ class MMVAEModel(VAE):
         loc, h = encode(self.encoders, batch)
         return Laplace(loc, laplace.shared_width(h))
 
-    def prior_of(self) -> Laplace:
-        return mixture.centred(self.widths)
-
     def loss(self, batch: Views) -> Terms:
         hp, q = self.hp, self.experts(batch)
         z = sample_many(q, hp.samples, rows=1)  # (K, B, E, D)
         errors = mixture.source_errors(batch, z, lambda b, z, _: self.errors(b, z.unsqueeze(2)))
         log_q = mixture.log_probs(mixture.fixed(hp.objective, q), z)  # (K, B, E, U)
-        ratio = laplace.log_prob(self.prior_of(), z) - mixture.log_mixture(log_q, batch.mask)
+        ratio = laplace.log_prob(mixture.centred(self.widths), z) - mixture.log_mixture(
+            log_q, batch.mask
+        )
         log_w = hp.beta * ratio - errors  # (K, B, E)
         return {"bound": -mixture.bound(hp.objective, log_w, batch.mask, [z]).mean()}
 
@@ -94,7 +93,9 @@ class MMVAEModel(VAE):
 
     def prior(self, n: int) -> list[Tensor]:
         shape = (1, n, 1, self.latent_dim)
-        return self.decode_codes(laplace.sample(self.prior_of().map(lambda t: t.expand(shape))))
+        return self.decode_codes(
+            laplace.sample(mixture.centred(self.widths).map(lambda t: t.expand(shape)))
+        )
 
 
 class SimpleModel(GaussianVAE):

@@ -20,8 +20,6 @@ codes are [z, w]; DReG hooks work, whereas the released ones never fire; the los
 the batch.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -11,8 +11,6 @@ Departs from the released code: components are drawn per sample, not dealt out a
 which counts the complete set twice.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 
@@ -29,7 +27,7 @@ MOST_SUBSETS = 12  # most views, with 4095 subsets
 
 
 class MoPoEModel(GaussianVAE):
-    def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: MoPoE, length: int) -> None:
+    def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: "MoPoE", length: int) -> None:
         if len(shapes) > MOST_SUBSETS:
             most = f"at most {MOST_SUBSETS} views, got {len(shapes)}"
             raise ValueError(f"MoPoE uses every subset of the views, {most}")

@@ -19,8 +19,6 @@ then that many views; none if |O| < 3. Inference: q(z | x_O), from which all vie
 Departs from the released code: subsets are drawn per sample, not per batch; beta grows in steps.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cache, partial
 
@@ -42,7 +40,7 @@ WARMUP_STAGES = 20  # values of beta during the warm-up
 
 
 class MVAEModel(GaussianVAE):
-    def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: MVAE, length: int) -> None:
+    def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: "MVAE", length: int) -> None:
         super().__init__(shapes, likelihoods, hp, length)
         self.grown = nn.Buffer(torch.ones(()), persistent=False)  # current share of beta
 

@@ -13,8 +13,6 @@ not an expert and has a small weight: the posterior of each view is trained towa
 `view_dropout` X are the views kept in a step; the first sum, and V, are over all observed ones
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

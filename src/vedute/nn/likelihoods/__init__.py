@@ -11,13 +11,11 @@ point of the group `vedute.likelihoods`; it may have parameters of its own, seve
 for each feature, and read the context of a batch.
 """
 
-from __future__ import annotations
-
 import inspect
 import math
 import pkgutil
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from operator import attrgetter
 from types import MappingProxyType
@@ -50,6 +48,7 @@ class Likelihood(nn.Module, ABC):
     scaled       the estimator's scaling applies
     bounds       the lowest and highest possible value, in the user's units
     shares       the values of a row sum to one: one-hot, or probabilities
+    encoder_input(x)  the values (B, *shape) that an encoder sees: logarithms of counts, say
     """
 
     name: ClassVar[str]
@@ -59,15 +58,12 @@ class Likelihood(nn.Module, ABC):
     scaled: ClassVar[bool] = True
     bounds: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
     shares: ClassVar[bool] = False
+    encoder_input: Callable[[Tensor], Tensor] = staticmethod(Tensor.float)
 
-    def for_view(self, shape: Sequence[int]) -> Likelihood:
+    def for_view(self, shape: Sequence[int]) -> "Likelihood":
         """Return the likelihood of a view with samples of this shape: another module if it learns
         parameters for each feature."""
         return self
-
-    def encoder_input(self, x: Tensor) -> Tensor:
-        """Return the values (B, *shape) that an encoder sees: logarithms of counts, say."""
-        return x
 
     @abstractmethod
     def error(self, out: Tensor, x: Tensor, context: Context = NO_CONTEXT) -> Tensor:
@@ -95,14 +91,6 @@ class Likelihood(nn.Module, ABC):
         deviation (normal) or b (laplace)."""
         return 1.0
 
-    def absolute(self) -> Likelihood:
-        """Return the likelihood with absolute instead of squared errors."""
-        return self
-
-    def entries(self, shape: Sequence[int]) -> int:
-        """Return the number of entries of a sample with decoder outputs of this shape."""
-        return math.prod(shape)
-
 
 class Normal(Likelihood):
     name = "normal"
@@ -115,9 +103,6 @@ class Normal(Likelihood):
 
     def spread(self, scale: float) -> float:
         return 2 * scale**2
-
-    def absolute(self) -> Likelihood:
-        return Laplace()
 
 
 class Laplace(Likelihood):
@@ -206,9 +191,6 @@ class Tokens(Likelihood):
         wrong = x[seen & ((x < 0) | (x != x.round()))]
         fix = "tokens are whole numbers from 0: number the words"
         return f"holds {float(wrong[0]):g}; {fix}" if len(wrong) else None
-
-    def entries(self, shape: Sequence[int]) -> int:
-        return shape[0]
 
 
 Likelihoods = Sequence[Likelihood]  # one per view

@@ -8,8 +8,6 @@ Weights are initialised Xavier-normal, as in all methods of this package; the re
 methods draws them uniformly within 1/sqrt(inputs), which gives narrower initial latents.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

@@ -15,8 +15,6 @@ cov(u_1, u_2) = diag(rho). The representation is [u_1, u_2]. A missing u_2 is re
     zero_input   f_2 of zeros, which are the mean under standard scaling
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from math import prod

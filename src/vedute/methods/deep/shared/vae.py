@@ -13,10 +13,9 @@ views: MVAE, MoPoE, MVTCAE. Only MVAE and MVTCAE have `view_dropout`: the others
 views from a subset or a single view in every step, and so learn to predict other views anyway.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Iterator
+from math import prod
 from operator import call
 from typing import Any, Self
 
@@ -132,7 +131,7 @@ def likelihood_weights(
     shapes: Shapes, likelihoods: Likelihoods, scale: float, rescale: bool | float
 ) -> list[float]:
     """Factors that turn the summed error of each view into -log p."""
-    dims = [k.entries(s) for s, k in zip(shapes, likelihoods, strict=True)]
+    dims = [s[0] if k.text else prod(s) for s, k in zip(shapes, likelihoods, strict=True)]
     width = max(dims) if rescale is True else rescale
     pairs = zip(likelihoods, dims, strict=True)
     return [(width / d if width else 1.0) / k.spread(scale) for k, d in pairs]
