@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from torch import distributions as td
 
+from vedute.data import views
 from vedute.data.views import Views
-from vedute.nn import likelihoods
+from vedute.estimators import panels
 from vedute.nn.likelihoods import LIKELIHOODS
 from vedute.nn.losses import view_errors
 
@@ -20,7 +22,12 @@ REFERENCE = {
     "bernoulli": lambda out, s: td.Bernoulli(logits=out),
     "categorical": lambda out, s: td.OneHotCategorical(logits=out),
 }
+TWO = {"a": np.array([[0.0], [1.0], [0.5]]), "b": np.array([[1.0], [0.25], [0.0]])}
 every_kind = pytest.mark.parametrize("kind", REFERENCE)
+
+
+def fitted(likelihood):
+    return panels.fitted(views.read(TWO)[0], likelihood)
 
 
 def data(kind):
@@ -46,8 +53,8 @@ def test_errors_over_the_spread_are_log_densities_up_to_a_constant(kind, scale):
 
 def test_no_two_fits_share_a_module():
     assert LIKELIHOODS["normal"] is not LIKELIHOODS["normal"]
-    first, second = likelihoods.named("bernoulli", ["a", "b"])
-    assert first is not second
+    first, second = fitted("bernoulli")
+    assert first.likelihood is not second.likelihood
 
 
 def test_real_errors_are_the_bare_ones():
@@ -107,20 +114,20 @@ def test_a_laplace_draw_is_finite_whatever_the_generator_says(monkeypatch):
 
 def test_unknown_words_are_refused():
     with pytest.raises(ValueError, match="no likelihood 'gauss'; choose from auto, normal"):
-        likelihoods.named("gauss", ["a"])
+        fitted("gauss")
     with pytest.raises(ValueError, match="names view 'c'; X has a, b"):
-        likelihoods.named({"c": "normal"}, ["a", "b"])
+        fitted({"c": "normal"})
     with pytest.raises(ValueError, match="names 1 views, X has 2"):
-        likelihoods.named(["normal"], ["a", "b"])
+        fitted(["normal"])
 
 
 def test_one_likelihood_per_view():
     def named(given):
-        return [k if k is None else k.name for k in likelihoods.named(given, ["a", "b"])]
+        return [view.likelihood.name for view in fitted(given)]
 
     assert named("laplace") == ["laplace", "laplace"]
-    assert named(["normal", "auto"]) == ["normal", None]
-    assert named({"b": "laplace"}) == [None, "laplace"]
+    assert named(["laplace", "auto"]) == ["laplace", "normal"]
+    assert named({"b": "laplace"}) == ["normal", "laplace"]
 
 
 @pytest.mark.parametrize("mean", [True, False])

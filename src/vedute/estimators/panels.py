@@ -23,7 +23,7 @@ from vedute.data.holdout import HIDDEN_NUMBERS
 from vedute.data.kinds import AUTO_WORD
 from vedute.data.views import Views
 from vedute.estimators.fitted_view import FittedView, scaled
-from vedute.nn import likelihoods
+from vedute.nn.likelihoods import LIKELIHOODS
 
 Array = NDArray[Any]
 ByView = str | Sequence[str] | Mapping[str, str]  # a setting: for all views, one each, or by name
@@ -39,8 +39,10 @@ def fitted(
 ) -> list[FittedView]:
     """Fit all views; what is `auto` follows from their values."""
     words = kinds.per_view("kinds", kind, raw.names, tuple(kinds.KINDS))
-    settings = enumerate(zip(likelihoods.named(likelihood, raw.names), words, strict=True))
-    views = [FittedView.of(raw, v, name, scaling, word) for v, (name, word) in settings]
+    views = []
+    for v, name in enumerate(kinds.per_view("likelihood", likelihood, raw.names, LIKELIHOODS)):
+        chosen = None if name == AUTO_WORD else LIKELIHOODS[name]
+        views.append(FittedView.of(raw, v, chosen, scaling, words[v]))
     results = [*views]
     for v, view in enumerate(views):
         if view.kind == "log_counts" and words[v] == AUTO_WORD:

@@ -69,8 +69,6 @@ class CPSPANModel(Generative):
         self.groups = self.groups[:0]
         self.store_donors(data)
 
-    # The objective.
-
     def loss(self, batch: Views) -> Terms:
         hp, z = self.hp, self.nets(batch)
         if hp.variant == "paper":
@@ -106,8 +104,6 @@ class CPSPANModel(Generative):
         unit = normalize(centers, dim=-1)
         for p, (a, b) in enumerate(self.pairs.t().tolist()):
             self.partner[p] = match_clusters(1.0 - unit[a] @ unit[b].t())
-
-    # Inference.
 
     def store_donors(self, data: Views) -> None:
         """Store the latents of the training samples as donors."""

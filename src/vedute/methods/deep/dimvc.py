@@ -80,8 +80,6 @@ class DIMVCModel(Clusterer):
             "clustering": self.hp.cluster_weight * per_view_mean(cross_entropy, batch.mask),
         }
 
-    # The P-step.
-
     def target(self, z: Tensor) -> Tensor:
         """The target P of complete samples, (m, L, D) -> (m, K), clusters in arbitrary order."""
         h = (view_weights(self.centers).unsqueeze(-1) * z).flatten(1)
@@ -92,8 +90,6 @@ class DIMVCModel(Clusterer):
         hard_labels = log_student_t(z, self.centers).argmax(-1)  # (m, L)
         for labels, centers in zip(hard_labels.unbind(1), self.centers, strict=True):
             centers.copy_(centers[order(target.argmax(1), labels, self.K)])
-
-    # Inference.
 
     def assign(self, batch: Views) -> Tensor:
         """The mean of q^v over the observed views."""

@@ -120,8 +120,6 @@ class DSIMVCModel(Clusterer):
         for v in range(len(data.x)):
             setattr(self, f"completed{v}", torch.zeros(0, device=data.mask.device))
 
-    # The objective.
-
     def complete_loss(self, batch: Views) -> Terms:
         h, q = self.net(batch)
         return {"features": features(h).sum(), "labels": labels(q)}
@@ -156,8 +154,6 @@ class DSIMVCModel(Clusterer):
         h, q = functional_call(self.net, then, (batch,))
         return features(h).sum() + labels(q)
 
-    # Completed samples.
-
     def complete(self, data: Views, h: Tensor) -> None:
         """Impute and store the incomplete samples; h (n, L, H) are features to find donors by."""
         lacking = ~data.mask.all(1)
@@ -167,8 +163,6 @@ class DSIMVCModel(Clusterer):
             filled = x.float().clone()
             filled[rows] = borrowed(filled, data.mask[:, v], donor, self.likelihoods[v].text)
             setattr(self, f"completed{v}", filled[lacking])
-
-    # Inference.
 
     def embed(self, batch: Views) -> Tensor:
         """The mean of h_v over the observed views."""

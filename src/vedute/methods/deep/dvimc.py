@@ -105,8 +105,6 @@ class DVIMCModel(Generative, Clusterer):
         data = data[whole] if int(whole.sum()) >= self.K else data
         return self.nets.latents(data).sum(1) / data.mask.sum(1, keepdim=True)
 
-    # The objective.
-
     def loss(self, batch: Views) -> Terms:
         q, experts = self.posterior(batch)
         z, other = gaussian.sample(q), gaussian.sample(q)
@@ -133,8 +131,6 @@ class DVIMCModel(Generative, Clusterer):
         """-log p(x_v | z) up to a constant, (B, L)."""
         codes = [z] * batch.shape[1]
         return view_errors(self.likelihoods, self.nets.decoders, codes, batch, mean=False)
-
-    # Inference.
 
     def embed(self, batch: Views) -> Tensor:
         return self.posterior(batch)[0].mean

@@ -82,8 +82,6 @@ class ICMVCModel(Clusterer):
         yield self.hp.stage(self.loss, self.length, batch_size=0, capture=False)
         self.freeze(x)
 
-    # The objective.
-
     def loss(self, batch: Views) -> Terms:
         """The loss of all samples, in order."""
         hp = self.hp
@@ -117,8 +115,6 @@ class ICMVCModel(Clusterer):
         parts = rows.split(BATCHES_IN_MEMORY if n > MANY_NODES else len(rows))  # type: ignore[no-untyped-call]
         losses = torch.cat([lean(n, partial(nt_xent, tau=1.0), z1[i], z2[i]) for i in parts])
         return losses.sum() if self.hp.instances == "sum" else losses.mean()
-
-    # Inference.
 
     def freeze(self, x: Tables) -> None:
         """Store batch statistics, messages along links, and the representations of all samples;

@@ -64,8 +64,6 @@ class MMVAEPlusModel(VAE):
         """The priors r_v(w) of all views, in the shape of w (..., L, private)."""
         return mixture.centred(self.widths).map(lambda t: t.expand_as(w))
 
-    # The objective.
-
     def loss(self, batch: Views) -> Terms:
         hp, mask, experts = self.hp, batch.mask, self.experts(batch)
         z, w = (sample_many(q, hp.samples, rows=1) for q in experts)  # (K, B, E, .)
@@ -85,8 +83,6 @@ class MMVAEPlusModel(VAE):
         is_source = torch.arange(L, device=sources.device) == sources[:, None]  # (M, L)
         w = torch.where(is_source.unsqueeze(-1), private, fresh)
         return self.errors(samples, torch.cat([z, w], dim=-1))
-
-    # Inference.
 
     def embed(self, batch: Views) -> Tensor:
         return mean_seen(self.experts(batch)[0].loc, batch.mask.unsqueeze(-1), -2)

@@ -15,7 +15,7 @@ import inspect
 import math
 import pkgutil
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from operator import attrgetter
 from types import MappingProxyType
@@ -28,8 +28,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from vedute.data import plugins
-from vedute.data.kinds import AUTO_WORD, per_view
-from vedute.data.views import Context, Names
+from vedute.data.views import Context
 from vedute.nn import noise
 
 Array = NDArray[Any]
@@ -218,10 +217,3 @@ def _others() -> dict[str, type[Likelihood]]:
         members = inspect.getmembers(import_module(f"{__name__}.{module.name}"), inspect.isclass)
         classes += [c for _, c in members if issubclass(c, Likelihood) and c is not Likelihood]
     return dict(zip(map(attrgetter("name"), classes), classes, strict=True))
-
-
-def named(value: str | Sequence[str] | Mapping[str, str], names: Names) -> list[Likelihood | None]:
-    """Return the likelihood of each view from the setting of a user: one name for all, one per
-    view, or a dict by view; None where the kind of the view decides."""
-    words = per_view("likelihood", value, names, LIKELIHOODS)
-    return [None if word == AUTO_WORD else LIKELIHOODS[word] for word in words]
