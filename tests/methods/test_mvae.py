@@ -18,7 +18,7 @@ from vedute.estimators.settings import declared
 from vedute.methods.deep import mvae
 from vedute.methods.deep.mvae import MVAE, random_subsets
 from vedute.methods.deep.shared import regularization
-from vedute.methods.deep.shared.vae import likelihood_weights, product_with_prior
+from vedute.methods.deep.shared.vae import product_with_prior
 from vedute.nn.gaussian import kl, standard_like
 from vedute.nn.likelihoods import LIKELIHOODS
 
@@ -214,7 +214,8 @@ def test_beta_grows_over_the_warmup(monkeypatch, warmup, steps, shares):
 @pytest.mark.parametrize("rescale", [True, False, 20.0])
 def test_weighted_errors_are_log_likelihoods(rescale):
     kinds, scale = [LIKELIHOODS[k] for k in ("normal", "laplace", "bernoulli")], 0.7
-    weights = likelihood_weights([(4,), (2, 3), (8,)], kinds, scale, rescale)
+    hp = MVAE(scale=scale, rescale=rescale)
+    weights = mvae.MVAEModel([(4,), (2, 3), (8,)], kinds, hp, 10).weights
     torch.manual_seed(0)
     for kind, weight, shape in zip(kinds, weights, ((4,), (2, 3), (8,)), strict=True):
         out, x = torch.randn(5, *shape), (torch.randn(5, *shape) > 0).float()

@@ -5,8 +5,7 @@ its steps; `alone` serialises the threads that do. Everything else draws from ge
 current thread, in `seeded`, whatever other threads do.
 
 Draws that users receive are independent per row. Draws that only measure a spread use the same
-noise for every row of a call, so that the spread of a row depends on that row alone, and not on
-its position or on the other rows.
+noise for every row of a call, so that the spread of a row depends on that row alone.
 """
 
 import threading

@@ -162,9 +162,7 @@ class CPSPAN(AutoencoderEstimator):
     model_class = CPSPANModel
 
     def learns_again(self, rows: int) -> bool:
-        """Always refit: the first fit must not store the hidden views. A stored sample whose view
-        is hidden afterwards would be its own donor, so errors of copies can only be measured on
-        views that were never stored."""
+        """Always refit: a sample stored with the view that is hidden later is its own donor."""
         return True
 
 

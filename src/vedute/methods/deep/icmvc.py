@@ -226,9 +226,9 @@ def relations(
 def released_relations(
     x: Tables, mask: Tensor, others: Tables, others_mask: Tensor, k: int, itself: bool
 ) -> list[Tensor]:
-    """Neighbours as in the released code, ranked by exp(-|x_i - x_j|^2 / 2). This underflows to
-    zero far away, and is zero if j lacks the view, so ties are broken arbitrarily; in a row copied
-    from the second view to the first, samples without the second view count as at the origin."""
+    """Neighbours as released, ranked by exp(-|x_i - x_j|^2 / 2), which is zero far away and if j
+    lacks the view, so that ties are broken arbitrarily; in a row copied from the second view to the
+    first, samples without the second view count as at the origin."""
     k, parts = min(k, len(others_mask) - itself), []
     step = max(1, PAIRS_PER_CHUNK // max(len(others_mask), 1))
     for start in range(0, len(mask), step):
@@ -282,10 +282,8 @@ def link_sums(ends: Tensor, x: Tensor, m: int) -> Tensor:
 
 
 class Layer(nn.Module):
-    """A layer relu(norm(A H W + b)), + H if hidden and of equal width; the last is linear.
-
-    sent  messages of the training samples, stored in evaluation, which samples linked to them get
-    """
+    """A layer relu(norm(A H W + b)), + H if hidden and of equal width; the last is linear. In
+    evaluation, the messages `sent` by training samples are stored for samples linked to them."""
 
     def __init__(self, d_in: int, d_out: int, symmetric: bool, inside: bool, last: bool) -> None:
         super().__init__()
@@ -312,10 +310,7 @@ class Layer(nn.Module):
 
 class GraphNetwork(nn.Module):
     """Layers on the graph of one view, with its training samples x (n, d), and the links between
-    them and their numbers, the degrees.
-
-    A = D^(-1/2) P D^(-1/2) (`symmetric`) or D^(-1/2) P, with P the links and D the degrees.
-    """
+    them and their numbers, the degrees. Unless `symmetric`, A = D^(-1/2) P."""
 
     def __init__(self, sizes: Sequence[int], symmetric: bool) -> None:
         super().__init__()

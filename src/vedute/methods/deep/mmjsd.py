@@ -8,7 +8,6 @@
 Sums and products are over O, the observed views of a sample; f, the dynamic prior, is the geometric
 mean of their experts and the prior; m = 1/|O| sum_v q_v, and z is drawn from a random component.
 
-`prior_in_mixture`   p is a component of m too, as in later re-implementations
 `subset_rule`        the code of all views at inference. dynamic_prior: f, or q_v if only one view
                      is observed; random_expert: one of q_v; mean_of_means: the mean of a draw of
                      each. The representation is its mean; for random_expert, the mean of m.

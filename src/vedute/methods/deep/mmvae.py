@@ -8,9 +8,7 @@ of each expert e are decoded to all n observed views, and weighted under the mix
 
 with p = Lap(0, b), the scales b sum to D and are learned. The loss is the negative of
 
-    iwae_loose    1/n sum_e log 1/K sum_k w_e^k         (as published; the ELBO for K = 1)
-    iwae_tight    log 1/(nK) sum_e sum_k w_e^k
-    dreg          iwae_loose with doubly reparameterised gradients: see `mixture`
+    iwae_loose (as published; the ELBO for K = 1), iwae_tight, dreg: see `mixture`
     moe_elbo      1/n sum_e E_{q_e} sum_v log p(x_v | z) - beta/n sum_v KL(q_v || N(0, 1))
                   with Gaussian experts, e drawn at random: what later tables call MMVAE
 

@@ -1,11 +1,7 @@
 """Regularization of MVP and the multimodal VAEs.
 
-dropout        dropout of encoders; by default higher if samples are few
-balance        multiplies the error of view v by share_v = rich_v / mean of rich, where rich_v are
-               its effective dimensions to this power
-cooldown       the last part of the training, at most a quarter: without dropout, at a tenth of the
-               learning rate
-view_dropout   share of views hidden in a step, which are predicted from the others
+`balance` multiplies the error of view v by share_v = rich_v / mean of rich, where rich_v are its
+effective dimensions to this power. A cool-down takes at most a quarter of the training.
 """
 
 from abc import abstractmethod

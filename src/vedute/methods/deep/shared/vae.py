@@ -74,8 +74,11 @@ class VAE(Regularized):
             paths = (output, hp.linear_paths, hp.network, kind)
             self.encoders.append(trunk(shape, kind, hp, encoder_dim or hp.latent_dim))
             self.decoders.append(Decoder(hp.latent_dim, hp.hidden, shape, *paths))
-        weights = likelihood_weights(shapes, likelihoods, hp.scale, hp.rescale)
-        self.weights = nn.Buffer(torch.tensor(weights))
+        dims = [s[0] if k.text else prod(s) for s, k in zip(shapes, likelihoods, strict=True)]
+        width = max(dims) if hp.rescale is True else hp.rescale
+        counts = [width / dim if width else 1.0 for dim in dims]
+        weights = [r / k.spread(hp.scale) for r, k in zip(counts, likelihoods, strict=True)]
+        self.weights = nn.Buffer(torch.tensor(weights))  # turn summed errors into -log p
 
     def main_stages(self, length: int) -> Iterator[Stage]:
         yield self.hp.stage(self.loss, length, watch=True)
@@ -125,16 +128,6 @@ def trunk(shape: tuple[int, ...], likelihood: Likelihood, hp: VAEEstimator, widt
     """Build the encoder of a view, with `width` latent dimensions."""
     how = (hp.dropout or 0.0, hp.network, likelihood)
     return Encoder(shape, hp.hidden, width, *how, bounded=False)
-
-
-def likelihood_weights(
-    shapes: Shapes, likelihoods: Likelihoods, scale: float, rescale: bool | float
-) -> list[float]:
-    """Factors that turn the summed error of each view into -log p."""
-    dims = [s[0] if k.text else prod(s) for s, k in zip(shapes, likelihoods, strict=True)]
-    width = max(dims) if rescale is True else rescale
-    pairs = zip(likelihoods, dims, strict=True)
-    return [(width / d if width else 1.0) / k.spread(scale) for k, d in pairs]
 
 
 def with_prior(q: Gaussian) -> Gaussian:
