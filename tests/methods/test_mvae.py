@@ -17,8 +17,8 @@ from vedute.data.views import Views
 from vedute.estimators.settings import declared
 from vedute.methods.deep import mvae
 from vedute.methods.deep.mvae import MVAE, random_subsets
-from vedute.methods.deep.shared import regularization
 from vedute.methods.deep.shared.vae import product_with_prior
+from vedute.nn import shards
 from vedute.nn.gaussian import kl, standard_like
 from vedute.nn.likelihoods import LIKELIHOODS
 
@@ -264,7 +264,7 @@ def test_the_order_of_the_views_does_not_matter(monkeypatch, settings):
     monkeypatch.setattr(mvae, "random_subsets", lambda mask, k: drawn)
     here = model.loss(batch)
     monkeypatch.setattr(mvae, "random_subsets", lambda mask, k: drawn[..., order])
-    monkeypatch.setattr(regularization, "hidden_views", lambda mask, share: hidden[:, order])
+    monkeypatch.setattr(shards, "hide", lambda batch, share: batch.hide(hidden[:, order]))
     vaes.same(other.loss(moved), here)
 
 

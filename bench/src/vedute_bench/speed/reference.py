@@ -10,9 +10,8 @@ import torch
 
 from vedute.data.views import Views
 from vedute.methods import mvp
-from vedute.methods.deep.shared import regularization
 from vedute.methods.mvp import MVPModel
-from vedute.nn import gaussian
+from vedute.nn import gaussian, shards
 from vedute_bench.places import SUPPORT
 from vedute_bench.speed.stopwatch import Job
 
@@ -48,7 +47,7 @@ def _same_noise(
     kinds = [draws.w, draws.z, draws.agreed, draws.told][: 4 if hp.view_dropout > 0 else 2]
     noise = iter([n[a] for a in range(2) for n in kinds])
     cycles = patch.object(mvp, "random_cycles", lambda _mask, _count: draws.cycles)
-    hidden = patch.object(regularization, "hidden_views", lambda *_, **__: draws.hidden)
+    hidden = patch.object(shards, "hide", lambda batch, _: batch.hide(draws.hidden))
     sample = patch.object(gaussian, "sample", lambda q: q.mean + (q.logvar / 2).exp() * next(noise))
     with cycles, hidden, sample:
         ours = model.loss(batch)
