@@ -21,7 +21,7 @@ from vedute.methods import mvp, presets
 from vedute.methods.deep.shared import regularization
 from vedute.methods.mvp import IMAGES, MVP, PAPER, PAPER_IMAGES, TABLES, VARIANTS, Variant
 from vedute.metrics import ssim
-from vedute.nn import convolutions, gaussian
+from vedute.nn import coders, gaussian
 from vedute.nn.likelihoods import LIKELIHOODS
 from vedute.training.history import second
 
@@ -245,8 +245,8 @@ def test_other_variants_do_not_change_a_saved_model(tmp_path, monkeypatch):
     views = drop_views(shapes.load(12, size=16), 0.5, seed=0)
     model = MVP(steps=2, network="polymnist", latent_dim=8, map_hidden=(8,), random_state=0)
     model.fit(views).save(tmp_path / "model")
-    tabular = vars(convolutions) | {"by_convolution": lambda shape, network: False}
-    monkeypatch.setattr(mvp, "convolutions", SimpleNamespace(**tabular))  # now for tables
+    tabular = vars(coders) | {"by_convolution": lambda shape, network: False}
+    monkeypatch.setattr(mvp, "coders", SimpleNamespace(**tabular))  # now for tables
     again, batch = vedute.load(tmp_path / "model"), views.floating()
     assert again.model_.variant == IMAGES
     assert np.array_equal(again.transform(views), model.transform(views))

@@ -13,8 +13,7 @@ from vedute.data import scaling
 from vedute.data.views import Views
 from vedute.estimators import sentence_decoding
 from vedute.methods import find
-from vedute.nn.coders import Decoder, Encoder, start_at
-from vedute.nn.convolutions import by_convolution
+from vedute.nn.coders import Decoder, Encoder, by_convolution, start_at
 from vedute.nn.cuda_streams import in_parallel
 from vedute.nn.likelihoods import LIKELIHOODS
 

@@ -23,7 +23,7 @@ from vedute.estimators import panels
 from vedute.estimators.fitted_view import FittedView, scaled
 from vedute.methods.blend import EXPERTS, Blend
 from vedute.methods.mvp import MVP
-from vedute.nn.convolutions import by_convolution
+from vedute.nn.coders import by_convolution
 
 FAR_VALUE = 30.0  # standard deviations from the mean: such values dominate squared errors
 TIMED_ROWS = 16

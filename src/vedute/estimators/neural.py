@@ -14,7 +14,7 @@ from vedute.estimators.context import FitContext
 from vedute.estimators.networks import NetworkEstimator, models
 from vedute.estimators.neural_training import Training
 from vedute.estimators.settings import Range, estimator, setting
-from vedute.nn import convolutions
+from vedute.nn import coders, convolutions
 from vedute.scale import ranks
 from vedute.training.history import Record
 from vedute.training.model import Stage, Terms
@@ -93,7 +93,7 @@ class NeuralEstimator(NetworkEstimator):
     def check(self, raw: Views) -> None:
         if getattr(self, "network", "mlp") != "mlp":
             for name, shape, part in zip(raw.names, raw.shapes, raw.parts, strict=True):
-                convolutions.check_image(name, shape, part.dtype == torch.uint8)
+                coders.check_image(name, shape, part.dtype == torch.uint8)
         self.torch_device()
         if ranks.size() > 1 and not all(m.adds_over_rows for m in models(type(self))):
             raise ValueError(
@@ -110,7 +110,7 @@ class NeuralEstimator(NetworkEstimator):
         the views; length: of training, in steps, or in epochs if these are set; rows: their number,
         or None if unknown."""
         auto = getattr(self, "network", "mlp") == convolutions.AUTO
-        if auto and any(map(convolutions.by_convolution, shapes)):
+        if auto and any(map(coders.by_convolution, shapes)):
             return self.having({"network": convolutions.chosen(self.torch_device().type)})
         return self
 

@@ -139,7 +139,7 @@ class Training:
         if left < LONG:
             return
         network = model.settings_.get("network", "mlp")
-        if any(convolutions.by_convolution(shape, network) for shape in data.shapes):
+        if any(coders.by_convolution(shape, network) for shape in data.shapes):
             faster += [f"network={convolutions.SMALL!r}"] * (network == convolutions.LARGE)
             faster += ["smaller images"]
         line = f"up to {progress.duration(left)} for {steps} steps of {step:.2g} s"

@@ -38,15 +38,14 @@ from vedute.estimators import clustering, neural
 from vedute.estimators.settings import KEY, estimator, setting
 from vedute.methods.deep.shared import hyperparameters, regularization
 from vedute.metrics import ssim
-from vedute.nn import coders, convolutions, gaussian, losses, noise, shards
+from vedute.nn import coders, gaussian, losses, noise, shards
 from vedute.nn.correspondences import Correspondences, Sources
-from vedute.nn.gaussian import Gaussian
-from vedute.nn.likelihoods import LIKELIHOODS, Likelihoods
+from vedute.nn.likelihoods import Likelihoods
 from vedute.nn.permutations import random_cycles
 from vedute.training.model import Stage, Terms
 
 Sizes = tuple[int, ...]
-Pair = tuple[Gaussian, Gaussian]  # consensus and latents, per row or per sample
+Pair = tuple[gaussian.Gaussian, gaussian.Gaussian]  # consensus and latents, per row or per sample
 PRIOR_ROWS = 2000  # training posteriors kept for `generate`
 STEPS, FEW_STEPS = (500, 256), (240, 128)  # steps and batch size
 QUARTER, FIFTH = "a quarter of the training", "a fifth of the training"
@@ -195,7 +194,7 @@ class MVP(neural.NeuralEstimator):
 
     def all_images(self, shapes: Shapes) -> bool:
         """Whether all views of these shapes are images, to be encoded by convolutions."""
-        return all(map(convolutions.by_convolution, shapes, repeat(self.network)))
+        return all(map(coders.by_convolution, shapes, repeat(self.network)))
 
     def switches(self, shapes: Shapes) -> Variant:
         """Variant for views of these shapes."""
@@ -336,19 +335,19 @@ class MVPModel(regularization.Regularized):
             terms["prediction"] = hp.rec_weight * (unseen * errors).sum(1).mean()
         return terms
 
-    def latents(self, batch: Views, sources: Sources) -> Gaussian:
+    def latents(self, batch: Views, sources: Sources) -> gaussian.Gaussian:
         """Z0, (P, L, D): row (b, i), column j is z_ij, the latent of view j predicted from i."""
-        z: Gaussian = self.maps(coders.encode(self.encoders, batch), sources)
+        z: gaussian.Gaussian = self.maps(coders.encode(self.encoders, batch), sources)
         if self.variant.bounded:
             return z
         return z.map(lambda t: t.clamp(-coders.MAX_OUTPUT, coders.MAX_OUTPUT))  # maps are unbounded
 
-    def rows(self, z: Gaussian) -> Gaussian:
+    def rows(self, z: gaussian.Gaussian) -> gaussian.Gaussian:
         """w_i, the product over each row's first k dimensions, (P, L, D) -> (P, k)."""
         k = self.shared
-        return gaussian.product(Gaussian(z.mean[..., :k], z.logvar[..., :k]), dim=1)
+        return gaussian.product(gaussian.Gaussian(z.mean[..., :k], z.logvar[..., :k]), dim=1)
 
-    def _permuted(self, z: Gaussian, sources: Sources) -> Gaussian:
+    def _permuted(self, z: gaussian.Gaussian, sources: Sources) -> gaussian.Gaussian:
         """Z1: each column's sources permuted cyclically among the observed views."""
         cycles = random_cycles(sources.mask, sources.mask.shape[1])
         return z.map(partial(sources.permuted, permutations=cycles))
@@ -382,7 +381,7 @@ class MVPModel(regularization.Regularized):
         with torch.no_grad():
             fused = self.fuse(shards.hide(batch, self.hp.view_dropout))
             drawn = codes(*map(gaussian.sample, fused)).unbind(1)
-        absolute = [LIKELIHOODS["laplace"] if k.name == "normal" else k for k in self.likelihoods]
+        absolute = [likelihood.absolute() for likelihood in self.likelihoods]
         errors = losses.view_errors(absolute, self.decoders, drawn, batch, self.hp.average)
         return {"sharpening": self.hp.rec_weight * (batch.mask * self.share * errors).sum(1).mean()}
 
@@ -395,7 +394,11 @@ class MVPModel(regularization.Regularized):
         return self._fused(self.rows(z).map(sources.spread), z, sources)
 
     def _fused(
-        self, w: Gaussian, z: Gaussian, sources: Sources, wanted: Tensor | None = None
+        self,
+        w: gaussian.Gaussian,
+        z: gaussian.Gaussian,
+        sources: Sources,
+        wanted: Tensor | None = None,
     ) -> Pair:
         """The products over the sources: the consensus, and the latents of all or wanted views."""
         consensus = gaussian.product(w, 1, sources.mask.unsqueeze(-1))

@@ -60,7 +60,7 @@ class Encoder(nn.Module):
     ) -> None:
         super().__init__()
         self.bounded, self.input = bounded, likelihood.encoder_input
-        image = not likelihood.text and convolutions.by_convolution(shape, network)
+        image = not likelihood.text and by_convolution(shape, network)
         self.register_buffer("center", torch.zeros(tuple(shape)) if image else None)
         self.net: nn.Module
         if likelihood.text:
@@ -97,7 +97,7 @@ class Decoder(nn.Module):
         super().__init__()
         shape = tuple(shape) if likelihood.outputs == 1 else (*shape, likelihood.outputs)
         network = network if likelihood.outputs == 1 else "mlp"
-        image = not likelihood.text and convolutions.by_convolution(shape, network)
+        image = not likelihood.text and by_convolution(shape, network)
         self.shape, self.tanh = shape, output == "tanh"
         self.register_buffer("center", torch.zeros(shape) if image else None)
         self.net: nn.Module
@@ -135,3 +135,34 @@ def start_at(model: nn.Module, means: Sequence[NDArray[np.float64]]) -> None:
                 if isinstance(network, Decoder) and network.tanh:
                     image = image.clamp(-MAX_TANH_START, MAX_TANH_START).atanh()
                 network.center.copy_(image)
+
+
+def by_convolution(shape: Sequence[int], network: str = convolutions.AUTO) -> bool:
+    """Return whether samples go through 2-D convolutions: images (C, H, W), square, with one or
+    three channels, and large enough to be halved."""
+    if network not in convolutions.NETWORKS:
+        raise ValueError(
+            f"network must be one of {', '.join(convolutions.NETWORKS)}, got {network!r}"
+        )
+    square = len(shape) == 3 and shape[1] == shape[2] >= convolutions.SMALLEST_SIDE
+    return square and shape[0] in (1, 3) and network != "mlp"
+
+
+def check_image(name: str, shape: Sequence[int], of_bytes: bool) -> None:
+    """Reject what looks like images but would go through an mlp that ignores their geometry."""
+    if len(shape) == 2 and of_bytes:
+        channels, sides = 1, [*shape]
+        fix = "add the channel axis (x[:, None])"
+    elif len(shape) != 3 or by_convolution(shape):
+        return
+    elif shape[0] > 4:
+        *sides, channels = shape
+        fix = "move the channel axis (numpy.moveaxis(x, -1, 1))"
+    else:
+        channels, *sides = shape
+        fix = "make them square, with one or three channels"
+    if min(sides) >= convolutions.SMALLEST_SIDE and channels <= 4:
+        raise ValueError(
+            f"view {name!r} has samples of shape {tuple(shape)}; images are (n, channels, height, "
+            f"width), square: {fix}, or pass network='mlp'"
+        )

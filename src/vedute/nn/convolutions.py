@@ -48,39 +48,10 @@ def mlp(*sizes: int, dropout: float = 0.0) -> nn.Sequential:
     return nn.Sequential(*layers[: -2 if dropout else -1])
 
 
-def by_convolution(shape: Sequence[int], network: str = AUTO) -> bool:
-    """Return whether samples go through 2-D convolutions: images (C, H, W), square, with one or
-    three channels, and large enough to be halved."""
-    if network not in NETWORKS:
-        raise ValueError(f"network must be one of {', '.join(NETWORKS)}, got {network!r}")
-    square = len(shape) == 3 and shape[0] in (1, 3) and shape[1] == shape[2] >= SMALLEST_SIDE
-    return square and network != "mlp"
-
-
 def chosen(device: str) -> str:
     """Return the network that `auto` selects for a device. On a CPU a step of the large one takes
     seconds."""
     return SMALL if device == "cpu" else LARGE
-
-
-def check_image(name: str, shape: Sequence[int], of_bytes: bool) -> None:
-    """Reject what looks like images but would go through an mlp that ignores their geometry."""
-    if len(shape) == 2 and of_bytes:
-        channels, sides = 1, [*shape]
-        fix = "add the channel axis (x[:, None])"
-    elif len(shape) != 3 or by_convolution(shape):
-        return
-    elif shape[0] > 4:
-        *sides, channels = shape
-        fix = "move the channel axis (numpy.moveaxis(x, -1, 1))"
-    else:
-        channels, *sides = shape
-        fix = "make them square, with one or three channels"
-    if min(sides) >= SMALLEST_SIDE and channels <= 4:
-        raise ValueError(
-            f"view {name!r} has samples of shape {tuple(shape)}; images are (n, channels, height, "
-            f"width), square: {fix}, or pass network='mlp'"
-        )
 
 
 def image_encoder(shape: Sequence[int], dim: int, network: str, dropout: float) -> nn.Sequential:

@@ -90,6 +90,10 @@ class Likelihood(nn.Module, ABC):
         deviation (normal) or b (laplace)."""
         return 1.0
 
+    def absolute(self) -> "Likelihood":
+        """Return the likelihood with absolute instead of squared errors."""
+        return self
+
 
 class Normal(Likelihood):
     name = "normal"
@@ -102,6 +106,9 @@ class Normal(Likelihood):
 
     def spread(self, scale: float) -> float:
         return 2 * scale**2
+
+    def absolute(self) -> Likelihood:
+        return Laplace()
 
 
 class Laplace(Likelihood):
