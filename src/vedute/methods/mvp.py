@@ -253,11 +253,8 @@ class MVPModel(regularization.Regularized):
         L, D, k = len(shapes), hp.latent_dim, hp.shared_dim or hp.latent_dim
         self.table_numbers, self.shared = L * L * D, k
         self.divisor, self.beta_consensus = L, hp.beta / 2
-        joint = variant.objective == "joint"
-        self.decoded: dict[bool, tuple[int, ...]] = {
-            True: (0,),
-            False: (1,) if joint else (0, 1),
-        }  # of Z0 and Z1, by `warm`
+        later: tuple[int, ...] = (1,) if variant.objective == "joint" else (0, 1)
+        self.decoded = {True: (0,), False: later}  # of Z0 and Z1, by `warm`
         dropout = hp.dropout or 0.0
         self.encoders, self.decoders = nn.ModuleList(), nn.ModuleList()
         for name, shape, likelihood in zip(names, shapes, likelihoods, strict=True):

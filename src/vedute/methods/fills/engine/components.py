@@ -161,11 +161,9 @@ class ComponentsFill(Estimator):
 
     def _initialized(self, small: Table) -> Array:
         """Components with missing ones filled by the matrix of low rank."""
-        narrow, start = [], 0
-        for W in self.bases_:
-            part = self.components_[start : start + len(W)]
+        narrow, ends = [], np.cumsum([*map(len, self.bases_)])
+        for W, part in zip(self.bases_, np.split(self.components_, ends[:-1]), strict=True):
             narrow.append(W.T @ part.astype(W.dtype))
-            start += len(W)
         V: Array = np.vstack(narrow)
         fitted = softimpute.project(small, V, self.threshold_) @ V.T
         return np.where(small.seen(), small.x, fitted)
