@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from by_scalers import scaled
 
 from vedute.data import scaling
 from vedute.data.holdout import SHARE, HiddenEntries, HoldOut, choose, hide_entries
@@ -71,7 +72,7 @@ def held_out(kind="none"):
     scalers = [scaling.fit(kind, x, data.seen(v)) for v, x in enumerate(data.x)]
     torch.manual_seed(0)
     hidden = choose(data.mask, fewest=1)
-    data = scaling.transform(scalers, data)
+    data = scaled(scalers, data)
     return data, hidden, HoldOut.of(data, hidden, scalers)
 
 

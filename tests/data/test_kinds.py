@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from by_scalers import scaled as by_scalers
 
 import vedute
 from vedute.data import kinds, scaling
@@ -124,7 +125,7 @@ def test_frames_with_categories_are_numbers_of_several_types():
 def scaled(word, x):
     views = Views.of([x, np.ones(len(x))], dtype=torch.float64).pick(0)
     scaler = scaling.fit(word, views.x[0], views.seen(0))
-    return scaler, scaling.transform([scaler], views), views
+    return scaler, by_scalers([scaler], views), views
 
 
 @pytest.mark.parametrize("word", ["length", "depth", "log"])

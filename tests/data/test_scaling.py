@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from by_scalers import scaled
 
 from vedute.data import scaling
 from vedute.data.views import Views
@@ -36,7 +37,7 @@ def test_only_observed_entries_count(kind):
         "minmax": (np.nanmin(x, 0), np.nanmax(x, 0) - np.nanmin(x, 0)),
         "none": (0.0, 1.0),
     }[kind]
-    out = scaling.transform([scaler], views)
+    out = scaled([scaler], views)
     seen = ~np.isnan(x)
     np.testing.assert_allclose(out.x[0].numpy()[seen], ((x - shift) / scale)[seen], rtol=1e-5)
     z = np.where(seen, (x - shift) / scale, np.nan)
@@ -47,7 +48,7 @@ def test_only_observed_entries_count(kind):
 @every_kind
 def test_networks_see_the_mean_at_holes_and_zero_at_missing_views(kind):
     scaler, views = fit(kind, holed())
-    out = scaling.transform([scaler], views).x[0].numpy()
+    out = scaled([scaler], views).x[0].numpy()
     assert out.dtype == np.float32
     assert (out[::5] == 0).all()
     np.testing.assert_allclose(out[1, 2], scaler.mean[2], rtol=1e-6, atol=1e-7)
@@ -70,7 +71,7 @@ def test_restoring_undoes_it(kind, offset):
     x = holed() + offset
     scaler, views = fit(kind, x)
     seen = ~np.isnan(x)
-    back = scaler.restore(scaling.transform([scaler], views).x[0].double().numpy())
+    back = scaler.restore(scaled([scaler], views).x[0].double().numpy())
     digits = 1e-6 * 10.0 if kind != "none" else 1e-7 * (offset + 10.0)
     np.testing.assert_allclose(back[seen], x[seen], rtol=0, atol=digits)
 
@@ -81,7 +82,7 @@ def test_an_offset_of_a_million_changes_nothing(kind):
     two, shifted = fit(kind, holed() + 1e6)
     np.testing.assert_allclose(two.shift - 1e6, one.shift, atol=1e-9)
     np.testing.assert_allclose(two.scale, one.scale, rtol=1e-9)
-    a, b = (scaling.transform([s], v).x[0] for s, v in ((one, views), (two, shifted)))
+    a, b = (scaled([s], v).x[0] for s, v in ((one, views), (two, shifted)))
     np.testing.assert_allclose(a, b, atol=1e-6)
 
 
@@ -97,7 +98,7 @@ def test_constant_columns_are_safe(kind, constant, n):
     assert scaler.std[0] == scaler.std[2] == 0
     assert scaler.scale[0] == scaler.scale[2] == 1
     assert (scaler.scale > 0).all()
-    out = scaling.transform([scaler], views).x[0]
+    out = scaled([scaler], views).x[0]
     assert out.isfinite().all()
     np.testing.assert_allclose(scaler.restore(scaler.mean)[[0, 2]], constant, rtol=1e-12)
 
@@ -107,21 +108,21 @@ def test_a_column_nobody_has_is_safe():
     for kind in KINDS:
         scaler, views = fit(kind, x)
         assert scaler.std[1] == 0
-        assert scaling.transform([scaler], views).x[0].isfinite().all()
+        assert scaled([scaler], views).x[0].isfinite().all()
 
 
 def test_bytes_are_scaled_inside_the_step():
     images = np.random.default_rng(0).integers(0, 256, (9, 2, 3), dtype=np.uint8)
     for kind in KINDS:
         scaler, views = fit(kind, images)
-        inside = scaling.transform([scaler], views)
+        inside = scaled([scaler], views)
         assert inside.x[0].dtype == torch.uint8
         told = inside.floating().x[0].numpy()
         np.testing.assert_allclose(scaler.restore(told), images, atol=1e-4)
         np.testing.assert_allclose(scaler.mean, told.mean(0), atol=1e-6)
         np.testing.assert_allclose(scaler.std, told.std(0), rtol=1e-5)
         floats = Views.of([images.astype(float), np.ones(9)], dtype=torch.float64).pick(0)
-        np.testing.assert_allclose(scaling.transform([scaler], floats).x[0], told, atol=1e-6)
+        np.testing.assert_allclose(scaled([scaler], floats).x[0], told, atol=1e-6)
 
 
 def test_an_unknown_kind_is_refused():
@@ -154,12 +155,12 @@ def test_many_rows_are_scaled_block_by_block(monkeypatch, word):
     """Scaling in blocks gives equal numbers, also at a large offset."""
     x = np.abs(holed()) + (1e6 if word in KINDS else 0.0)
     whole, views = fit(word, x)
-    out = scaling.transform([whole], views)
+    out = scaled([whole], views)
     monkeypatch.setattr(scaling, "PRECISE_ROWS", 7)
     scaler, _ = fit(word, x)
     for name in ("shift", "scale", "mean", "std", "top"):
         assert np.allclose(getattr(scaler, name), getattr(whole, name), rtol=1e-12, atol=1e-12)
-    again = scaling.transform([scaler], views)
+    again = scaled([scaler], views)
     assert torch.allclose(again.x[0], out.x[0], atol=1e-6)
     assert again.x[0].dtype == torch.float32
     assert (again.sizes[0] is None) == (word in (*KINDS, "log"))

@@ -7,6 +7,7 @@ import tracemalloc
 import numpy as np
 import pytest
 import torch
+from by_scalers import scaled
 from every_method import METHODS, small
 from numpy.testing import assert_allclose
 from scipy import sparse
@@ -14,7 +15,7 @@ from scipy import sparse
 from vedute import Views
 from vedute.data import checks, kinds, scaling
 from vedute.data.compressed import Compressed
-from vedute.data.rows import from_csr, is_sparse
+from vedute.data.rows import from_csr
 from vedute.estimators.front import Components
 from vedute.methods.fills.engine import softimpute
 
@@ -36,7 +37,7 @@ def texts(n=60, width=200, seed=0):
 
 def kept(x):
     part = from_csr(checks.large_sparse(sparse.csr_array(x)), torch.float64)
-    assert is_sparse(part)
+    assert part.is_sparse
     return part
 
 
@@ -52,7 +53,7 @@ def test_every_format_stays_sparse_and_gives_the_same_tensor(kind):
     words, numbers = texts()
     views = Views.of({"a": getattr(sparse, kind)(words), "b": numbers})
     dense = Views.of({"a": words, "b": numbers})
-    assert is_sparse(views.parts[0])
+    assert views.parts[0].is_sparse
     assert all(torch.equal(x, y) for x, y in zip(views.x, dense.x, strict=True))
     some, rows = torch.tensor([3, 5, 3]), torch.arange(60) % 2 == 0
     for part in (some, rows, slice(4, 9), 2):
@@ -70,7 +71,7 @@ def test_rows_of_nan_are_missing_and_a_mask_hides_rows():
     mask[5:9, 0] = mask[:5, 0] = False
     views = Views.of([sparse.csr_array(words), numbers], mask=mask)
     dense = Views.of([words, numbers], mask=mask)
-    assert is_sparse(views.parts[0])
+    assert views.parts[0].is_sparse
     assert not views.parts[0][:9].any()  # nothing is left of what is hidden
     assert torch.equal(views.mask, dense.mask)
     assert torch.equal(views.x[0], dense.x[0])
@@ -140,15 +141,13 @@ def test_scaling_is_that_of_the_array(word):
     x[:6] = NAN
     x[6] = 0.0
     thin, thick = Views.of([sparse.csr_array(x), texts()[1]]), Views.of([x, texts()[1]])
-    assert is_sparse(thin.parts[0])
+    assert thin.parts[0].is_sparse
     each = [scaling.fit(word, views.parts[0], views.seen(0)) for views in (thin, thick)]
     for field in ("shift", "scale", "mean", "std", "top"):
         assert_allclose(*(getattr(s, field) for s in each), rtol=1e-10, atol=1e-12)
     plain = scaling.fit("standard", thick.x[1], thick.seen(1))
-    small, large = (
-        scaling.transform([s, plain], v) for s, v in zip(each, (thin, thick), strict=True)
-    )
-    assert is_sparse(small.parts[0]) == (word != "standard")
+    small, large = (scaled([s, plain], v) for s, v in zip(each, (thin, thick), strict=True))
+    assert small.parts[0].is_sparse == (word != "standard")
     assert_allclose(small.x[0], large.x[0], rtol=1e-6, atol=1e-6)
     if word != "standard":
         assert_allclose(small.sizes[0], large.sizes[0], rtol=1e-12)
@@ -237,7 +236,7 @@ def test_what_is_written_where_a_view_is_missing_changes_nothing(method):
         spoilt = words.copy()
         spoilt[:10, :20] = junk
         X = Views.of([sparse.csr_array(spoilt), numbers], mask=mask)
-        assert is_sparse(X.parts[0])
+        assert X.parts[0].is_sparse
         given.append(small(METHODS[method]).fit(X).impute(X))
     assert torch.equal(given[0].x[0], given[1].x[0])
 

@@ -284,9 +284,9 @@ def test_reach_is_kept_with_the_model_and_the_same_every_time(tmp_path):
     model.save(tmp_path / "model")
     loaded = vedute.load(tmp_path / "model")
     for one, other, kept in zip(model.views_, again.views_, loaded.views_, strict=True):
-        np.testing.assert_array_equal(one.calibrated.reach, other.calibrated.reach)
-        np.testing.assert_array_equal(one.calibrated.reach, kept.calibrated.reach)
-        assert (one.calibrated.reach != NORMAL_REACH).any()
+        np.testing.assert_array_equal(one.calibration.reach, other.calibration.reach)
+        np.testing.assert_array_equal(one.calibration.reach, kept.calibration.reach)
+        assert (one.calibration.reach != NORMAL_REACH).any()
     for a, b in zip(model.impute(X, 0.5).upper, loaded.impute(X, 0.5).upper, strict=True):
         np.testing.assert_array_equal(a, b)
 
@@ -295,5 +295,5 @@ def test_probabilities_have_no_reach_of_their_own():
     rng = np.random.default_rng(0)
     X = [(rng.random((90, 4)) < 0.4).astype(float), rng.laplace(size=(90, 3))]
     flags, numbers = find("lowrank_fill")(random_state=0).fit(X).views_
-    np.testing.assert_array_equal(flags.calibrated.reach, NORMAL_REACH)
-    assert (numbers.calibrated.reach != NORMAL_REACH).any()
+    np.testing.assert_array_equal(flags.calibration.reach, NORMAL_REACH)
+    assert (numbers.calibration.reach != NORMAL_REACH).any()

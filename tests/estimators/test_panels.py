@@ -9,6 +9,7 @@ from scipy import sparse
 from shell import done, refused
 
 from vedute.analysis.inspection import inspect
+from vedute.data import kinds
 from vedute.data.views import Views
 from vedute.estimators import panels
 from vedute.methods.fills.gaussian_fill import GaussianFill
@@ -37,7 +38,7 @@ def test_panels_of_counts_have_no_size_factors(width):
     genes, proteins, _ = cells(width=width)
     view = kind_of(genes, proteins)
     assert (view.kind, view.scaler.power) == ("log_counts", 0)
-    assert "likelier at hidden views than positive and numbers" in view.sentence
+    assert "likelier at hidden views than positive and numbers" in kinds.sentence(view)
     assert kind_of(proteins[~np.isnan(proteins).any(1)]).kind == "log_counts"  # by itself, too
 
 

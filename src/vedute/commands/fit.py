@@ -141,7 +141,7 @@ def _learn(
 def _summary(model: Estimator, views: Views, outputs: dict[str, Any], last: str) -> Answer:
     """Describe the fitted model, and print that with the advice of `outputs` and a last line."""
     from vedute.commands import _settings
-    from vedute.data import missing
+    from vedute.data import kinds, missing
     from vedute.methods.best_pair import BestPair
 
     summary: dict[str, Any] = {
@@ -152,7 +152,7 @@ def _summary(model: Estimator, views: Views, outputs: dict[str, Any], last: str)
         "n_clusters": getattr(model, "n_clusters_", None),
         "stability": getattr(model, "stability_", {}),
     }
-    lines = [repr(views), *(f"  {view.sentence}" for view in model.views_)]
+    lines = [repr(views), *(f"  {kinds.sentence(view)}" for view in model.views_)]
     lines.append(missing.components_warning(missing.components(views.mask, views.names)) or "")
     ends = [r["hidden_error"] for r in getattr(model, "history_", [])]
     if model.get_params().get("early_stopping") and all(e is None for e in ends):

@@ -20,7 +20,7 @@ from torch import Tensor
 from vedute.data.escaping import listed
 from vedute.data.frames import Fitted, Frame, ViewSpec, from_frame, is_number, join_ids
 from vedute.data.problems import EnoughError, incomplete, noted
-from vedute.data.rows import Part, as_part, by_row
+from vedute.data.rows import as_part, by_row
 from vedute.data.tables import Columns, as_array, as_table, split, top_levels
 
 Array = NDArray[Any]
@@ -48,7 +48,7 @@ def read(
     dtype: torch.dtype | None,
     aligned: bool,
     own: bool,
-) -> tuple[Parts, list[Part], Tensor, list[Tensor | None]]:
+) -> tuple[Parts, list[Any], Tensor, list[Tensor | None]]:
     """Check X and take it apart: L views (n, *shape_v), zero where missing; mask (n, L); holes.
     `like`: specs of a fitted estimator. aligned: row i is sample i in frames, too, and frames may
     stand beside arrays. dtype, own: see `as_part`."""
@@ -73,7 +73,7 @@ def read(
         raise EnoughError
     ids = None if index is None else np.asarray(index)
     seen = observed(np.stack(present, axis=1), mask, names, ids)
-    x, holes = list[Part](), list[Tensor | None]()
+    x, holes = list[Any](), list[Tensor | None]()
     for v, (a, known) in enumerate(zip(arrays, seen.T, strict=True)):
         infinite = known & (_count(a, np.isinf) > 0)
         with noted(part=False):

@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vedute.data.rows import Part, by_row, pieces, tensors, then
+from vedute.data.rows import Part, by_row, pieces, then
 from vedute.data.scaling import Scaler
 from vedute.data.views import Views
 
@@ -116,14 +116,14 @@ def hide_entries(data: Views, scalers: Sequence[Scaler]) -> Views:
         for v in holed:
             x[v] = then(x[v], partial(_replaced, place, inside.x[v]))
             holes[v] = then(holes[v], partial(_replaced, place, inside.holes[v]))
-        return replace(data, x=tensors(x), holes=tensors(holes))
+        return replace(data, x=x, holes=holes)
     chosen = torch.zeros(len(data), dtype=torch.bool)
     chosen[drawn] = True
     for v in holed:
         a = data.x[v]
         new = holes[v] | choose_entries(torch.rand(a.shape), data.seen(v), SHARE, chosen)
         x[v], holes[v] = torch.where(new, torch.from_numpy(scalers[v].mean).to(a), a), new
-    return replace(data, x=tensors(x), holes=tensors(holes))
+    return replace(data, x=x, holes=holes)
 
 
 def _replaced(place: Tensor, new: Any, x: Tensor, rows: Any) -> Tensor:

@@ -21,14 +21,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from vedute.data.escaping import escaped
 from vedute.data.frames import ViewSpec
-from vedute.data.rows import Part, in_file, is_sparse, pieces, stretches
+from vedute.data.rows import Part, in_file, pieces, stretches
 
 Seen = Part  # mask of observed entries
 Words = str | Sequence[str] | Mapping[str, str]  # a setting: one word, one per view, or by name
@@ -89,9 +89,10 @@ class Recognised(NamedTuple):
     kind: Kind
     why: str = "as you say"
 
-    def sentence(self, name: str) -> str:
-        """Describe a view in one line."""
-        return f"{escaped(name)}: {self.kind.name} ({self.why}); {self.kind.treatment}"
+
+def sentence(view: Any) -> str:
+    """Describe a view with a name, a kind and the reason for it in one line."""
+    return f"{escaped(view.name)}: {view.kind} ({view.why}); {KINDS[view.kind].treatment}"
 
 
 def per_view(setting: str, given: Words, names: Sequence[str], known: Iterable[str]) -> list[str]:
@@ -162,7 +163,7 @@ class Observed(NamedTuple):
         kept = bytearray()  # one that grows, as tensors kept between large ones scatter the memory
         sums, counts = torch.empty(n, dtype=torch.float64), torch.empty(n, dtype=torch.int64)
         width = math.prod(x.shape[1:])  # indices of all entries would be large
-        for rows in pieces(x) if is_sparse(x) else stretches(n, width):
+        for rows in pieces(x) if x.is_sparse else stretches(n, width):
             a, mask = x[rows], seen[rows]
             values, counts[rows] = a[mask], mask.flatten(1).sum(1)
             values = values[values != 0]

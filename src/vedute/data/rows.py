@@ -4,10 +4,10 @@ sparse matrix."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeGuard, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -27,16 +27,16 @@ class Rows:
     """A view (n, *shape_v).
 
     read     rows, as tensors are indexed -> tensor, always a new one
-    in_file  whether they are read from the disk, not made from a sparse matrix
     origin   checksum of the source file
+    is_sparse  whether they are made from a sparse matrix, not read from the disk
     """
 
     shape: tuple[int, ...]
     dtype: torch.dtype
     read: Callable[[Any], Tensor]
-    in_file: bool = True
     origin: str = ""
     device: str | torch.device = "cpu"
+    is_sparse: bool = False  # as of tensors
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -56,7 +56,7 @@ class Rows:
 
     def to(self, device: str | torch.device) -> Part:
         """Read rows of the disk onto a device, later; move those of a sparse matrix now."""
-        return replace(self, device=device) if self.in_file else self[:].to(device)
+        return self[:].to(device) if self.is_sparse else replace(self, device=device)
 
 
 Part = Tensor | Rows
@@ -77,13 +77,13 @@ def then(part: Part, f: Step, dtype: torch.dtype | None = None, *shape: int) -> 
 
 def in_file(part: Part | None) -> bool:
     """Whether the rows are read from the disk."""
-    return isinstance(part, Rows) and part.in_file
+    return isinstance(part, Rows) and not part.is_sparse
 
 
 def from_csr(a: Any, dtype: torch.dtype) -> Rows:
     """A csr array as a view, whose rows are made dense when they are read."""
     a = a.astype(np.float64 if dtype == torch.float64 else np.float32)
-    return Rows(a.shape, dtype, partial(_dense_rows, a), in_file=False)
+    return Rows(a.shape, dtype, partial(_dense_rows, a), is_sparse=True)
 
 
 def _dense_rows(a: Any, rows: Any) -> Tensor:
@@ -93,20 +93,15 @@ def _dense_rows(a: Any, rows: Any) -> Tensor:
     return torch.from_numpy(a[rows].toarray())
 
 
-def is_sparse(part: Part | None) -> TypeGuard[Rows]:
-    """Whether the rows are made from a sparse matrix."""
-    return isinstance(part, Rows) and not part.in_file
-
-
 def whole(view: Any) -> Any:
     """Read all rows of a view; other objects are unchanged."""
     return view[:] if isinstance(view, Rows) else view
 
 
-def select(part: Part | None, rows: Any) -> Part | None:
+def select(part: Any, rows: Any) -> Any:
     """Select rows by slice, integers or booleans; those of a sparse matrix stay as they are."""
-    if part is None or not is_sparse(part):
-        return None if part is None else part[rows]
+    if not part.is_sparse:
+        return part[rows]
     index = torch.arange(len(part))[rows]
     read = partial(_read_at, part.read, index)
     return replace(part, shape=(len(index), *part.shape[1:]), read=read)
@@ -117,7 +112,7 @@ def by_row(flags: Flags, a: Any) -> Flags:
     return flags.reshape(-1, *[1] * (a.ndim - 1))
 
 
-class _Tensors(Sequence[Any]):
+class Tensors(Sequence[Any]):
     """Views, or their holes, as tensors: those that are `Rows` are read at each access."""
 
     def __init__(self, parts: Sequence[Part | None]) -> None:
@@ -161,18 +156,12 @@ def as_part(a: Any, mask: Bools, holes: Bools | None, dtype: torch.dtype | None,
     return t if rounds_too_much(lost, spread) else small
 
 
-def tensors(parts: Iterable[Part | None]) -> Any:
-    """Return the tensors, or a sequence that reads them."""
-    parts = tuple(parts)
-    return _Tensors(parts) if Rows in map(type, parts) else parts
-
-
 def pieces(part: Part) -> Iterator[slice]:
     """Slices of rows of a view: blocks where they are read, else all at once."""
     if not isinstance(part, Rows):
         yield slice(None)
         return
-    numbers = READ_NUMBERS if part.in_file else CACHED_NUMBERS
+    numbers = CACHED_NUMBERS if part.is_sparse else READ_NUMBERS
     yield from stretches(len(part), math.prod(part.shape[1:]), numbers)
 
 

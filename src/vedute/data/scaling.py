@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vedute.data.kinds import Seen
-from vedute.data.rows import Part, by_row, is_sparse, pieces, slices, stretches, tensors, then
+from vedute.data.rows import Part, by_row, pieces, slices, stretches
 from vedute.data.views import Views
 
 Array = NDArray[Any]
@@ -207,7 +206,7 @@ def _blocks(
 ) -> Iterator[tuple[slice, Tensor, Tensor]]:
     """Iterate over blocks of rows, at least one: their values in double precision, zero where not
     `seen`, and their mask. With a scaler: g(x / size) of the values."""
-    for rows in pieces(x) if is_sparse(x) else slices(max(len(x), 1), PRECISE_ROWS):
+    for rows in pieces(x) if x.is_sparse else slices(max(len(x), 1), PRECISE_ROWS):
         known = seen[rows]
         a = x[rows].double().masked_fill(~known, 0)
         if scaler is not None:
@@ -252,27 +251,6 @@ def _byte_moments(x: Part, seen: Seen) -> tuple[Floats, Floats]:
         count += known.sum(0)
     mean, square = (total.double() / count.clamp(min=1) for total in (first, second))
     return mean.numpy(), (square - mean.square()).clamp(min=0).sqrt().numpy()
-
-
-def transform(scalers: Sequence[Scaler], views: Views) -> Views:
-    """Scale every float view to float32; zero where a view is missing. Bytes are unchanged."""
-    x, sizes = list(views.parts), list[Tensor | None]()
-    for v, (part, scaler) in enumerate(zip(views.parts, scalers, strict=True)):
-        seen = views.seen_part(v)
-        sizes.append(scaler.sizes(part, seen))
-        if part.dtype != torch.uint8:
-            part = part[:] if is_sparse(part) and sizes[v] is None else part
-            kind = torch.int64 if scaler.tokens else torch.float32
-            x[v] = then(part, partial(_scaled, scaler, seen, sizes[v], views.mask[:, v]), kind)
-    return replace(views, x=tensors(x), sizes=tuple(sizes))
-
-
-def _scaled(
-    scaler: Scaler, seen: Seen, sizes: Tensor | None, mask: Tensor, x: Tensor, rows: Any
-) -> Tensor:
-    """Scale rows of a view; zero where it is missing."""
-    scaled = scaler.transform(x, seen[rows], None if sizes is None else sizes[rows])
-    return scaled.masked_fill_(~by_row(mask[rows], x), 0)
 
 
 def effective_dimensions(views: Views) -> Tensor:

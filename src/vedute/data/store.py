@@ -26,7 +26,7 @@ from vedute.data.frames import ViewSpec
 from vedute.data.limits import plain_file
 from vedute.data.lock import Shared
 from vedute.data.mapped import File, Opened, Version, version_of
-from vedute.data.rows import Rows, tensors
+from vedute.data.rows import Rows
 
 Array = NDArray[Any]
 MANIFEST, MANIFEST_FORMAT = "manifest.json", 1
@@ -68,8 +68,8 @@ def read(
         raise ValueError(f"{folder / MANIFEST} is damaged ({e!r}); {REMEDY}") from None
     _check_kept(folder, facts, lock)
     seen = torch.from_numpy(mask.array())
-    fields = {"x": tensors(x), "mask": seen, "index": torch.arange(len(seen))}
-    fields |= {"holes": tensors(holes), "names": tuple(s.name for s in specs), "specs": specs}
+    fields = {"x": x, "mask": seen, "index": torch.arange(len(seen))}
+    fields |= {"holes": holes, "names": tuple(s.name for s in specs), "specs": specs}
     return fields | {"ids": ids, "y": y}, order, facts["id_name"]
 
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from operator import attrgetter, methodcaller
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,18 @@ from torch import Tensor
 
 from vedute.data import checks, foreign, frames, html, kinds, store
 from vedute.data.escaping import escaped
-from vedute.data.rows import Part, by_row, in_file, pieces, select, slices, stretches, tensors, then
+from vedute.data.rows import (
+    Part,
+    Rows,
+    Tensors,
+    by_row,
+    in_file,
+    pieces,
+    select,
+    slices,
+    stretches,
+    then,
+)
 from vedute.data.tables import Columns, without
 
 Array = NDArray[Any]
@@ -53,8 +65,25 @@ class Views:
     ids: Array | None = None
     y: Array | None = None
     specs: tuple[frames.ViewSpec, ...] | None = None
-    sizes: tuple[Tensor | None, ...] = ()
+    sizes: Sequence[Tensor | None] = ()
     context: Context = field(default_factory=dict)
+    parts: tuple[Any, ...] = field(init=False)  # the views as stored: tensors, or Rows
+    hole_parts: tuple[Any, ...] = field(init=False)
+    shapes: list[tuple[int, ...]] = field(init=False)
+    on_disk: bool = field(init=False)  # whether any rows are read from the disk
+
+    def __post_init__(self) -> None:
+        parts = tuple(getattr(self.x, "parts", self.x))
+        holes = tuple(getattr(self.holes, "parts", self.holes))
+        shapes = []
+        for a in parts:
+            shapes.append(tuple(a.shape[1:]))
+        stored: dict[str, Any] = {"parts": parts, "hole_parts": holes, "shapes": shapes}
+        stored |= {"on_disk": any(map(in_file, parts + holes))}
+        stored |= {"x": Tensors(parts) if Rows in map(type, parts) else parts}
+        stored |= {"holes": Tensors(holes) if Rows in map(type, holes) else holes}
+        for name, value in stored.items():
+            object.__setattr__(self, name, value)
 
     @classmethod
     def of(
@@ -141,31 +170,12 @@ class Views:
         """(n, L), as scikit-learn's cross-validation expects of any X."""
         return len(self.mask), len(self.x)
 
-    @property
-    def parts(self) -> Sequence[Part]:
-        """The views as stored: tensors, or rows that are read when they are asked for."""
-        return getattr(self.x, "parts", self.x)
-
-    @property
-    def hole_parts(self) -> Sequence[Part | None]:
-        """The holes as stored."""
-        return getattr(self.holes, "parts", self.holes)
-
-    @property
-    def on_disk(self) -> bool:
-        """Whether any rows are read from the disk."""
-        return any(map(in_file, (*self.parts, *self.hole_parts)))
-
     def in_memory(self) -> Views:
         """Read all rows into memory; those of sparse views stay as they are."""
         return self._map(lambda a: a[:] if in_file(a) else a) if self.on_disk else self
 
-    @property
-    def shapes(self) -> list[tuple[int, ...]]:
-        return [tuple(a.shape[1:]) for a in self.parts]
-
     def to(self, device: str | torch.device) -> Views:
-        return self._map(lambda a: None if a is None else a.to(device))
+        return self._map(methodcaller("to", device))
 
     def seen(self, v: int) -> Tensor:
         """Mask (n, *shape_v) of the observed entries of view v."""
@@ -207,9 +217,9 @@ class Views:
         """Select views. Rows without any of them may result."""
         return replace(
             self,
-            x=tensors(map(self.parts.__getitem__, views)),
+            x=tuple(map(self.parts.__getitem__, views)),
             mask=self.mask[:, list(views)],
-            holes=tensors(map(self.hole_parts.__getitem__, views)),
+            holes=tuple(map(self.hole_parts.__getitem__, views)),
             names=tuple(map(self.names.__getitem__, views)),
             specs=self.specs and tuple(map(self.specs.__getitem__, views)),
             sizes=self.sizes and tuple(map(self.sizes.__getitem__, views)),
@@ -224,7 +234,7 @@ class Views:
             holes[v] = None if gaps is None else then(gaps, partial(_zero_outside, seen))
         for v, size in enumerate(self.sizes):
             sizes[v] = None if size is None else torch.where(mask[:, v], size, 1.0)
-        return replace(self, x=tensors(x), mask=mask, holes=tensors(holes), sizes=tuple(sizes))
+        return replace(self, x=x, mask=mask, holes=holes, sizes=sizes)
 
     def given(self, values: Mapping[int, Tensor]) -> Views:
         """Insert values (n, *shape_v) of views where these were missing."""
@@ -232,7 +242,7 @@ class Views:
         for v, value in values.items():
             x[v] = torch.where(by_row(self.mask[:, v], x[v]), x[v], value.to(x[v].dtype))
             mask[:, v] = True
-        return replace(self, x=tuple(x), mask=mask)
+        return replace(self, x=x, mask=mask)
 
     def floating(self) -> Views:
         """Convert bytes 0..255 to floats in [-1, 1], the input of networks."""
@@ -240,14 +250,15 @@ class Views:
         for v, a in enumerate(x):
             if a.dtype == torch.uint8:
                 x[v] = then(a, _centered, torch.float32)
-        return replace(self, x=tensors(x))
+        return replace(self, x=x)
 
-    def present(self) -> list[Tensor] | None:
+    def present(self) -> Sequence[Tensor] | None:
         """Rows that have each view, to spare work for the others; None where none can be spared,
         or on a GPU, whose captured step needs one shape."""
         if self.mask.is_cuda or bool(self.mask.all()):
             return None
-        return [seen.nonzero()[:, 0] for seen in self.mask.unbind(1)]
+        _, rows = self.mask.T.nonzero(as_tuple=True)
+        return torch.split(rows, self.mask.sum(0).tolist())
 
     def batches(self, size: int) -> Iterator[Views]:
         """Iterate over slices of at most `size` rows; a single empty one for no rows."""
@@ -259,16 +270,15 @@ class Views:
 
     def _map(self, f: Callable[[Any], Any]) -> Views:
         """Apply f to all that has rows; it leaves None as it is."""
-        context = zip(self.context, map(f, self.context.values()), strict=True)
-        return replace(
-            self,
-            x=tensors(map(f, self.parts)),
-            mask=f(self.mask),
-            index=f(self.index),
-            holes=tensors(map(f, self.hole_parts)),
-            sizes=tuple(map(f, self.sizes)),
-            context=dict(context),
-        )
+        groups = self.parts, self.hole_parts, self.sizes, (self.mask, self.index)
+        results: list[list[Any]] = []
+        for group in (*groups, self.context.values()):
+            results.append([])
+            for a in group:
+                results[-1].append(None if a is None else f(a))
+        x, holes, sizes, (mask, index), context = results
+        named = dict(zip(self.context, context, strict=True))
+        return replace(self, x=x, mask=mask, index=index, holes=holes, sizes=sizes, context=named)
 
 
 def read(
@@ -298,8 +308,8 @@ def read(
     X = without(X, drop) if len(drop) else X
     parts, x, seen, holes = checks.read(X, mask, columns, like, dtype, aligned, own)
     ids, specs = None if parts.rows is None else np.asarray(parts.rows), tuple(parts.specs)
-    names, order = tuple(s.name for s in specs), torch.arange(len(seen))
-    views = Views(tensors(x), seen, order, tuple(holes), names, ids, specs=specs)
+    names, order = tuple(map(attrgetter("name"), specs)), torch.arange(len(seen))
+    views = Views(x, seen, order, holes, names, ids, specs=specs)
     return views, parts, back
 
 
@@ -328,7 +338,7 @@ def _again(X: Views, mask: Any, like: frames.Fitted) -> Views:
             if a.dtype == torch.uint8 and spec.dtypes != ("uint8",):
                 x[v] = then(a, _single, torch.float32)
     described = map(_described, X.names, x, specs)
-    return replace(views, x=tensors(x), specs=tuple(described))
+    return replace(views, x=x, specs=tuple(described))
 
 
 def _described(name: str, a: Part, spec: frames.ViewSpec | None) -> frames.ViewSpec:

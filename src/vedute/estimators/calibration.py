@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -67,11 +68,6 @@ class Evidence:
         self.cross = float((self.truth * self.decoded).sum()) / self.width
         self.power = float((self.decoded**2).sum()) / self.width
 
-    def squares(self, shrink: float) -> Array:
-        """Return the squared errors of decoded values that are shrunk, (m, *shape)."""
-        squares: Array = (self.truth - shrink * self.decoded) ** 2
-        return squares
-
 
 def calibrate(
     views: Sequence[Evidence], shrinks: bool = True, n_views: int | None = None
@@ -80,12 +76,12 @@ def calibrate(
 
     n_views: the number of views a sample may have, if `views` is a subset.
     """
-    cross, power = sum(e.cross for e in views), sum(e.power for e in views)
+    cross, power = sum(map(attrgetter("cross"), views)), sum(map(attrgetter("power"), views))
     common = float(np.clip(cross / power, 0.0, 1.0)) if shrinks and power > 0 else 1.0
     total, count = np.zeros((2, n_views or len(views)))  # errors by the number of observed views
     squares, entries = 0.0, 0
     for e in views:
-        square = e.squares(common)
+        square: Array = (e.truth - common * e.decoded) ** 2
         squares, entries = squares + square.sum(), entries + e.mask.sum()
         if e.mask.any():
             known = e.mask.reshape(len(square), -1).sum(1)
@@ -95,26 +91,23 @@ def calibrate(
     pooled, by_seen = squares / max(entries, 1), np.sqrt((total + PSEUDO) / (count + PSEUDO))
     results = []
     for e in views:
-        shrink = common
-        if shrinks and e.mask.any():
-            prior = PSEUDO * e.power / len(e.truth)
+        if not e.mask.any():
+            noise = e.std * (np.sqrt(pooled) if pooled > 0 else 1.0)
+            results.append(Calibration(common, 1.0, noise, by_seen))
+            continue
+        shrink, prior = common, PSEUDO * e.power / len(e.truth)
+        if shrinks:
             ratio = (e.cross + prior * common) / (e.power + prior) if e.power > 0 else 1.0
             shrink = float(np.clip(ratio, 0.0, 1.0))
-        results.append(Calibration(shrink, *_spread_and_noise(e, shrink, pooled), by_seen))
+        square, variance = (e.truth - shrink * e.decoded) ** 2, shrink**2 * e.variance
+        spread = float(np.sqrt(min(1.0, 0.8 * square.sum() / max(variance.sum(), 1e-12))))
+        prior = PSEUDO * e.width
+        average = (square.sum() + prior * pooled) / (e.mask.sum() + prior)
+        remaining = square.sum(0) - spread**2 * variance.sum(0)  # errors that draws do not explain
+        noise = (remaining + PSEUDO * average) / (e.mask.sum(0) + PSEUDO)
+        noise = np.sqrt(np.maximum(noise, 0.05 * average)) * e.std
+        results.append(Calibration(shrink, spread, noise, by_seen))
     return results
-
-
-def _spread_and_noise(e: Evidence, shrink: float, pooled: float) -> tuple[float, Array]:
-    """Split the errors of a view into spread of draws and noise; pooled: those of all views."""
-    if not e.mask.any():
-        return 1.0, e.std * (np.sqrt(pooled) if pooled > 0 else 1.0)
-    squares, variance = e.squares(shrink), shrink**2 * e.variance
-    spread = float(np.sqrt(min(1.0, 0.8 * squares.sum() / max(variance.sum(), 1e-12))))
-    prior = PSEUDO * e.width
-    average = (squares.sum() + prior * pooled) / (e.mask.sum() + prior)
-    remaining = squares.sum(0) - spread**2 * variance.sum(0)
-    noise = (remaining + PSEUDO * average) / (e.mask.sum(0) + PSEUDO)
-    return spread, np.sqrt(np.maximum(noise, 0.05 * average)) * e.std
 
 
 def reaches(views: Sequence[Array], sparse: Sequence[bool]) -> list[Array]:
@@ -140,8 +133,10 @@ def reaches(views: Sequence[Array], sparse: Sequence[bool]) -> list[Array]:
         own.append((n, quantiles, NORMAL_REACH * thin))
         if not thin:
             total, count = total + quantiles, count + m
-    common = (total + PSEUDO * NORMAL_REACH) / (count + PSEUDO)
-    return [np.maximum((q + PSEUDO * common) / n, least) for n, q, least in own]
+    common, results = (total + PSEUDO * NORMAL_REACH) / (count + PSEUDO), []
+    for n, quantiles, least in own:
+        results.append(np.maximum((quantiles + PSEUDO * common) / n, least))
+    return results
 
 
 def mostly_one_value(truth: Array) -> bool:

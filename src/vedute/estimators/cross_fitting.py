@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from vedute.data.holdout import HoldOut
-from vedute.data.rows import is_sparse, slices
+from vedute.data.rows import slices
 from vedute.data.views import Views
 from vedute.estimators.calibration import LEVELS
 from vedute.estimators.fitted_view import FittedView
@@ -61,7 +62,7 @@ def predictions(imputer: Imputer, held: HoldOut, shrink: bool) -> dict[str, Arra
         for v, (mean, std) in enumerate(zip(*fitted.values(part.inputs, spread=True), strict=True)):
             mine, here = part.rows_of(v), test[which == v]
             results[f"mean{v}"][here], results[f"std{v}"][here] = mean[mine], std[mine]
-            results[f"reach{v}"][here] = fitted.views[v].calibrated.reach
+            results[f"reach{v}"][here] = fitted.views[v].by_entry(attrgetter("reach"), None)
     del once, fitted  # and the values they hold
     for v, view in enumerate(imputer.views):
         mean, std, reach = results[f"mean{v}"], results[f"std{v}"], results[f"reach{v}"]
@@ -164,7 +165,7 @@ def _decoded_once(imputer: Imputer, held: HoldOut) -> tuple[Imputer, HoldOut]:
     drawn = replace(imputer, decode=common(imputer.decode))
     with noise.seeded(0):
         decoded = {0: imputer.decoded(rows)}
-    if not any(map(is_sparse, rows.parts)):
+    if not any(map(attrgetter("is_sparse"), rows.parts)):
         decoded[DRAWS] = drawn.decoded(rows, DRAWS)
     else:  # two draws with the same variance, as all would be far larger than the data
         decoded[DRAWS] = []

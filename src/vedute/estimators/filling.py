@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from vedute.data import fill
 from vedute.data.entry import Entry, Filling
 from vedute.data.mapped import Scratch
-from vedute.data.rows import tensors
 from vedute.data.views import Views
 from vedute.estimators import categories
 from vedute.estimators.fitted_view import FittedView, scaled
@@ -112,7 +111,7 @@ def on_disk(data: Views, parts: Iterable[Views | Interval]) -> Views | Interval:
                 file.add(np.zeros(0) if rows is None else rows.numpy())
     mask, results = torch.ones_like(data.mask), []
     for files in ends:
-        kept = [file.rows() if file.n else None for file in files]
-        x, holes = (tensors(part) for part in (kept[: len(data.x)], kept[len(data.x) :]))
+        kept: list[Any] = [file.rows() if file.n else None for file in files]
+        x, holes = kept[: len(data.x)], kept[len(data.x) :]
         results.append(replace(data, x=x, mask=mask, holes=holes))
     return results[0] if len(results) == 1 else Interval(*results)

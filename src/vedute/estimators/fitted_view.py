@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import attrgetter, methodcaller
 from typing import Any
@@ -17,7 +17,7 @@ from torch import Tensor
 from vedute.data import checks, fill, kinds, scaling
 from vedute.data.frames import ViewSpec
 from vedute.data.kinds import AUTO_WORD, KINDS, Recognised, Seen
-from vedute.data.rows import Part, is_sparse, pieces, tensors, then
+from vedute.data.rows import Part, by_row, pieces, then
 from vedute.data.scaling import Scaler
 from vedute.data.views import Views
 from vedute.estimators.calibration import Calibration
@@ -38,6 +38,7 @@ class FittedView:
     kind, why    its kind, and the reason for it
     bounds       the smallest and largest possible value, in the user's units
     at_holes     the calibration of single missing entries; None: that of the view
+    output_shape  that of decoder outputs: for tokens (T,), the logits of every word, (T, V)
     """
 
     spec: ViewSpec
@@ -49,9 +50,16 @@ class FittedView:
     why: str = ""
     bounds: tuple[float, float] = FREE
     at_holes: Calibration | None = None
+    name: str = field(init=False)
+    shape: tuple[int, ...] = field(init=False)
+    output_shape: tuple[int, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "likelihood", self.likelihood.for_view(self.spec.shape))
+        name, shape, likelihood = self.spec.name, self.spec.shape, self.likelihood
+        known = {"name": name, "shape": shape, "likelihood": likelihood.for_view(shape)}
+        known["output_shape"] = (*shape, self.vocabulary) if self.vocabulary else shape
+        for attribute, value in known.items():
+            object.__setattr__(self, attribute, value)
 
     @classmethod
     def of(
@@ -69,8 +77,9 @@ class FittedView:
         likelihood = likelihood or LIKELIHOODS[recognised.kind.likelihood]
         automatic = scaled == AUTO_WORD
         word = (recognised.kind.scaling if automatic else scaled) if likelihood.scaled else "none"
-        x = x[:] if is_sparse(x) and word not in scaling.SIZED else x
-        _check_likelihood(raw.names[v], likelihood, x, seen)
+        x = x[:] if x.is_sparse and word not in scaling.SIZED else x
+        if not likelihood.scaled:
+            _check_likelihood(raw.names[v], likelihood, x, seen)
         if problem := kinds.problem(recognised.kind, x, seen):
             raise ValueError(f"view {raw.names[v]!r} {problem}, or set another kind")
         try:
@@ -86,11 +95,6 @@ class FittedView:
         return cls(raw.specs[v], likelihood, scaler, words, None, *about)
 
     @property
-    def sentence(self) -> str:
-        """A sentence with its kind, the reason, and how it is treated."""
-        return Recognised(KINDS[self.kind], self.why).sentence(self.name)
-
-    @property
     def on_its_scale(self) -> FittedView:
         """The view in the units of the scale of its kind."""
         if self.scaler.signed:
@@ -100,29 +104,11 @@ class FittedView:
         plain = replace(self.scaler, power=0, profile=None, offset=None)
         return replace(self, scaler=plain, bounds=(low, math.inf))
 
-    @property
-    def name(self) -> str:
-        return self.spec.name
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape of one sample, in the user's data."""
-        return self.spec.shape
-
-    @property
-    def output_shape(self) -> tuple[int, ...]:
-        """The shape of decoder outputs: for tokens (T,), the logits of every word, (T, V)."""
-        return (*self.spec.shape, self.vocabulary) if self.vocabulary else self.spec.shape
-
-    @property
-    def calibrated(self) -> Calibration:
-        if self.calibration is None:
-            raise ValueError(f"view {self.name!r} has no calibration")
-        return self.calibration
-
     def by_entry(self, f: Callable[[Calibration], Any], holes: Tensor | None) -> Any:
         """Apply f to the calibration, and to that of single entries at holes (n, *shape)."""
-        of_view = f(self.calibrated)
+        if self.calibration is None:
+            raise ValueError(f"view {self.name!r} has no calibration")
+        of_view = f(self.calibration)
         if holes is None or self.at_holes is None:
             return of_view
         return np.where(holes.numpy(), f(self.at_holes), of_view)
@@ -171,29 +157,44 @@ class FittedView:
 
 
 def scaled(views: Sequence[FittedView], raw: Views) -> Views:
-    """Convert data to scaled units; reject values that no fitted view can have, when read."""
-    scalers, x = [], list(raw.parts)
+    """Scale every float view to float32, zero where it is missing; bytes are unchanged. Values that
+    no fitted view can have are rejected when they are read."""
+    x, sizes = list(raw.parts), list[Tensor | None]()
+    ids = raw.index.cpu().numpy() if raw.ids is None else raw.ids
     for v, view in enumerate(views):
-        x[v] = then(x[v], partial(_accepted, view, raw.seen_part(v)))
-        scalers.append(view.scaler)
-    data = scaling.transform(scalers, replace(raw, x=tensors(x)))
-    ids = data.index.cpu().numpy() if data.ids is None else data.ids
-    for v, view in enumerate(views):
-        x[v] = then(data.parts[v], partial(_in_range, view, ids))
-    return replace(data, x=tensors(x))
+        seen = raw.seen_part(v)
+        part = then(x[v], partial(_accepted, view, seen))
+        sizes.append(view.scaler.sizes(part, seen))
+        if part.dtype != torch.uint8:
+            part = part[:] if part.is_sparse and sizes[v] is None else part
+            scale = partial(_scaled, view, seen, sizes[v], raw.mask[:, v], ids)
+            part = then(part, scale, torch.int64 if view.scaler.tokens else torch.float32)
+        x[v] = part
+    return replace(raw, x=x, sizes=sizes)
 
 
 def _accepted(view: FittedView, seen: Seen, x: Tensor, rows: Any) -> Tensor:
     """Reject values outside the range of the likelihood or the scaling."""
-    _check_likelihood(view.name, view.likelihood, x, seen[rows])
+    if not view.likelihood.scaled:
+        _check_likelihood(view.name, view.likelihood, x, seen[rows])
     if not view.scaler.signed and bool((negative := (x < 0) & seen[rows]).any()):
         value = f"view {view.name!r} holds {float(x[negative][0]):g} and was fitted as {view.kind}"
         raise ValueError(f"{value}: correct it, or fit it as numbers")
     return x
 
 
-def _in_range(view: FittedView, ids: Array, x: Tensor, rows: Any) -> Tensor:
-    """Reject values that overflow in scaled units, and words that were not in fit."""
+def _scaled(
+    view: FittedView,
+    seen: Seen,
+    sizes: Tensor | None,
+    mask: Tensor,
+    ids: Array,
+    x: Tensor,
+    rows: Any,
+) -> Tensor:
+    """Scale rows of a view; reject values that overflow in scaled units, and words not in fit."""
+    x = view.scaler.transform(x, seen[rows], None if sizes is None else sizes[rows])
+    x = x.masked_fill_(~by_row(mask[rows], x), 0)
     far = x.is_floating_point() and ~(x.flatten(1).abs() < OVERFLOW).all(1).numpy()
     if np.any(far):
         raise ValueError(
@@ -225,6 +226,7 @@ def _kind(raw: Views, v: int, likelihood: Likelihood | None, scaled: str, kind: 
 
 
 def _check_likelihood(name: str, likelihood: Likelihood, x: Part, seen: Seen) -> None:
-    for rows in () if likelihood.scaled else pieces(x):  # scaled likelihoods take all numbers
+    """Reject values outside the range of a likelihood that does not take all numbers."""
+    for rows in pieces(x):
         if problem := likelihood.problem(x[rows], seen[rows]):
             raise ValueError(f"view {name!r} {problem}, or choose another likelihood")

@@ -25,7 +25,7 @@ from torch import Tensor
 
 from vedute.data.compressed import Compressed
 from vedute.data.holdout import HoldOut
-from vedute.data.rows import in_file, is_sparse, pieces, select, tensors, then
+from vedute.data.rows import in_file, pieces, then
 from vedute.data.views import Views
 from vedute.estimators.fitted_view import FittedView
 
@@ -98,11 +98,10 @@ def learn(views: Sequence[FittedView], data: Views, most: int | None, seed: int)
         rows, scaler = data.mask[:, v], view.scaler
         wide = most is not None and scaler.power and scaler.mean.size > MIN_RATIO * most
         if most is not None and wide and int(rows.sum()) > 1:
-            x: Any = select(
-                data.parts[v], rows.nonzero()[:MAX_SAMPLES, 0] if data.on_disk else rows
-            )
+            rows = rows.nonzero()[:MAX_SAMPLES, 0] if data.on_disk else rows
+            x = data.pick(v)[rows].parts[0]
             k, all_rows = min(most, len(x)), torch.ones(len(x), 1, dtype=torch.bool)
-            known = Compressed.of([x], [scaler.zeros], all_rows) if is_sparse(x) else x[:].numpy()
+            known = Compressed.of([x], [scaler.zeros], all_rows) if x.is_sparse else x[:].numpy()
             front[v] = Components.of(known, k, seed % 2**32)
     return front
 
@@ -121,7 +120,7 @@ def narrow(front: Front, data: Views) -> Views:
             else:
                 x[v] = torch.cat([project(view[rows], rows) for rows in pieces(view)])
             holes[v] = None
-    return replace(data, x=tensors(x), holes=tensors(holes), specs=None)
+    return replace(data, x=x, holes=holes, specs=None)
 
 
 def _narrowed(part: Components, seen: Tensor, x: Tensor, rows: Any) -> Tensor:

@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from vedute.data import holdout, mapped, missing
+from vedute.data import holdout, kinds, mapped, missing
 from vedute.data.entry import Entry
 from vedute.data.kinds import AUTO_WORD
 from vedute.data.views import Views
@@ -123,7 +123,7 @@ class Learner:
             torch.manual_seed(context.seed)
             model.views_ = panels.fitted(raw, model.likelihood, model.kinds, scaling)
             for view in model.views_:
-                model.log(view.sentence)
+                model.log(kinds.sentence(view))
             data = scaled(model.views_, raw)
             data = data if model.streams else data.in_memory()
             del raw  # which may be large

@@ -6,6 +6,7 @@ import platform
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from functools import cache
+from operator import attrgetter
 from typing import Any, Self, get_args, get_type_hints
 
 import numpy as np
@@ -160,7 +161,7 @@ class NetworkEstimator(Estimator):
             values = {}
             for v, (view, out) in enumerate(zip(self.views_, model.prior(n), strict=True)):
                 mean = self._values(v, out[0], {})
-                drawn = view.noisy(mean, view.calibrated.noise)
+                drawn = view.noisy(mean, view.by_entry(attrgetter("noise"), None))
                 p = categories.of_view(view, view.in_units(mean))
                 drawn = categories.drawn(drawn, p) if p else drawn
                 values[view.name] = fill.as_fitted(drawn, view.spec)

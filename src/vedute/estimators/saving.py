@@ -258,7 +258,7 @@ def _pack(value: Any, key: str, arrays: dict[str, Any]) -> Any:
         arrays[key] = value if on_disk else np.array(value, order="C")
         return {"$array": key}
     if is_dataclass(value) and type(value).__name__ in _TYPES:
-        names = [f.name for f in fields(value)]
+        names = [f.name for f in fields(value) if f.init]
         packed = {k: _pack(getattr(value, k), f"{key}.{k}", arrays) for k in names}
         return {"$type": type(value).__name__, "fields": packed}
     if isinstance(value, Likelihood):

@@ -19,7 +19,6 @@ from vedute.data import store
 from vedute.data.frames import ViewSpec
 from vedute.data.lock import try_lock
 from vedute.data.mapped import Scratch, npy_header
-from vedute.data.rows import tensors
 from vedute.data.store import is_store as is_store
 from vedute.data.views import Views
 from vedute.io.contents import Array, Data
@@ -113,9 +112,9 @@ def arranged(views: Views, like: Sequence[ViewSpec]) -> Views:
     absent = torch.zeros(n, dtype=torch.bool)
     return replace(
         views,
-        x=tensors([views.parts[at[k]] if k in at else torch.zeros(n, 0) for k in names]),
+        x=[views.parts[at[k]] if k in at else torch.zeros(n, 0) for k in names],
         mask=torch.stack([views.mask[:, at[k]] if k in at else absent for k in names], 1),
-        holes=tensors([views.hole_parts[at[k]] if k in at else None for k in names]),
+        holes=[views.hole_parts[at[k]] if k in at else None for k in names],
         names=names,
         specs=tuple(specs[at[s.name]] if s.name in at else s for s in like),
     )

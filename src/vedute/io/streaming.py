@@ -20,7 +20,7 @@ from vedute.data import checks
 from vedute.data.frames import ViewSpec, from_frame
 from vedute.data.ids import warn_of_look_alikes
 from vedute.data.mapped import File, Opened, Scratch, version_of
-from vedute.data.rows import Rows, pieces, rounds_too_much, tensors
+from vedute.data.rows import Rows, pieces, rounds_too_much
 from vedute.data.views import Views
 from vedute.io import arrays, contents, csv, folder, table
 from vedute.io.contents import Bools, Reading, Unwanted
@@ -69,7 +69,7 @@ def opened(path: Path, how: Reading) -> tuple[Views, str | None] | None:
     x, holes, present = zip(*map(_split, parts, views), strict=True)
     observed = checks.observed(torch.stack(present, dim=1).numpy(), None, tuple(views), ids)
     mask, index = torch.from_numpy(observed), torch.arange(len(observed))
-    whole = Views(tensors(x), mask, index, tensors(holes), tuple(views), ids, specs=specs)
+    whole = Views(x, mask, index, holes, tuple(views), ids, specs=specs)
     return whole, contents.name_of(indices.values())
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import compress, pairwise, starmap
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +20,6 @@ from numpy.typing import NDArray
 
 from vedute.data.compressed import Compressed
 from vedute.data.holdout import choose
-from vedute.data.rows import is_sparse
 from vedute.data.scaling import Scaler
 from vedute.data.views import Views
 
@@ -84,12 +84,12 @@ class Table:
         which need arrays."""
         present = compress(data.parts, data.mask.any(0))
         holed = data.hole_parts.count(None) < len(data.hole_parts)
-        if holed or not any(map(is_sparse, present)):
+        if holed or not any(map(attrgetter("is_sparse"), present)):
             return cls.of(parts(data, scalers))
         data = data.floating()
         x, zeros, shift, factor = [], [], [], []
         for part, scaler in zip(data.parts, scalers, strict=True):
-            thin, mean = is_sparse(part), scaler.mean.ravel()
+            thin, mean = part.is_sparse, scaler.mean.ravel()
             x.append(part if thin else part[:].flatten(1))
             zeros.append(scaler.zeros if thin else np.zeros(mean.size, np.float32))
             shift.append(mean)
