@@ -25,18 +25,12 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class Compressed:
-    """L views (n, width_v), concatenated to (n, p).
+    """L views (n, width_v), concatenated to (n, p)."""
 
-    off     (n, p) csr array; no entries in rows that lack the view
-    rest    (p,)
-    mask    (n, L) bool
-    widths  (L,)
-    """
-
-    off: Any
-    rest: Array
-    mask: Array
-    widths: tuple[int, ...]
+    off: Any  # (n, p) csr array; no entries in rows that lack the view
+    rest: Array  # (p,)
+    mask: Array  # (n, L) bool
+    widths: tuple[int, ...]  # L
 
     @classmethod
     def of(cls, parts: Sequence[Part], rests: Sequence[Array], mask: Tensor) -> Compressed:

@@ -78,11 +78,8 @@ def spare_last_values(
 
 
 def _choose_groups(mask: Tensor, count: int, groups: Tensor) -> Tensor:
-    """Choose at most `count` slots, those of one view in each of some groups, at random.
-
-    A view can be hidden where every row of the group that has it has another one, too; groups
-    larger than `count` stay complete.
-    """
+    """Choose at most `count` slots, those of one view in each of some groups, at random. A view can
+    be hidden where every row of the group that has it has another one, too."""
     n_groups = int(groups.max()) + 1
     alone = mask & (mask.sum(1, keepdim=True) < 2)
     zeros = torch.zeros(n_groups, mask.shape[1], dtype=torch.long)
@@ -100,9 +97,8 @@ def _choose_groups(mask: Tensor, count: int, groups: Tensor) -> Tensor:
 
 
 def hide_entries(data: Views, scalers: Sequence[Scaler]) -> Views:
-    """Hide about a tenth of the entries of views that have holes; never the last that a row has
-    of a view, nor the last of a column. Only HOLED_ROWS rows lose some: the rest remains for
-    training."""
+    """Hide about a tenth of the entries of HOLED_ROWS rows in views that have holes; never the last
+    that a row has of a view, nor the last of a column."""
     width = sum(map(math.prod, data.shapes))
     most = max(FEWEST_HIDDEN, min(HOLED_ROWS, HIDDEN_NUMBERS // width))
     drawn = torch.randperm(len(data))[:most]
@@ -146,12 +142,11 @@ def choose_entries(luck: Tensor, seen: Tensor, share: float, rows: Tensor | None
 
 @dataclass(frozen=True, eq=False)
 class Hidden:
-    """m rows with something hidden: `inputs` without it, `truth` with it. groups (m,): rows that
-    belong together, where that is known."""
+    """m rows with something hidden."""
 
-    inputs: Views
-    truth: Views
-    groups: Tensor | None = None
+    inputs: Views  # without it
+    truth: Views  # with it
+    groups: Tensor | None = None  # (m,): rows that belong together, where that is known
 
     def part(self, rows: Any) -> Self:
         """Select rows."""
@@ -197,14 +192,10 @@ class HiddenEntries(Hidden):
 
 @dataclass(frozen=True, eq=False)
 class HoldOut(Hidden):
-    """m rows with one view hidden each.
+    """m rows with one view hidden each."""
 
-    means, weights: per view (*shape_v,), the mean of each feature and 1 / unit^2 (0: constant),
-    see `Scaler.unit`.
-    """
-
-    means: tuple[Tensor, ...] = ()
-    weights: tuple[Tensor, ...] = ()
+    means: tuple[Tensor, ...] = ()  # of each feature, per view (*shape_v,)
+    weights: tuple[Tensor, ...] = ()  # 1 / unit^2 of each feature, 0 where it is constant
 
     @classmethod
     def of(

@@ -46,20 +46,13 @@ WEIGHTS = "is made of weights or counts that are never negative"
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of view, a singleton.
-
-    treatment    description of the scaling
-    scaling      word for `scaling.fit`
-    rule         description of valid values
-    least, most  the smallest and largest possible value; None: those that were observed
-    likelihood   its name
-    """
+    """One kind of view, a singleton."""
 
     name: str
-    treatment: str = "z-scores"
-    scaling: str = "standard"
-    rule: str = ""
-    least: float | None = -math.inf
+    treatment: str = "z-scores"  # description of the scaling
+    scaling: str = "standard"  # word for `scaling.fit`
+    rule: str = ""  # description of valid values
+    least: float | None = -math.inf  # the smallest and largest possible value; None: as observed
     most: float | None = math.inf
     whole: bool = False
     likelihood: str = "normal"
@@ -138,24 +131,15 @@ def bounds(kind: Kind, x: Part, seen: Seen) -> tuple[float, float]:
 
 
 class Observed(NamedTuple):
-    """Observed entries of a view (n, *shape).
+    """Observed entries of a view (n, *shape)."""
 
-    values  nonzero ones; of a view on the disk, those of its first rows, and of the others as many
-            as determine the kind
-    low, high  the smallest and the largest, zeros included
-    many    number of entries
-    zeros   number of zeros
-    sums    sums of the rows, (n,)
-    counts  number of observed entries of the rows, (n,)
-    """
-
-    values: Tensor
-    low: float
+    values: Tensor  # not zero; on the disk those of the first rows, and others that tell the kind
+    low: float  # the smallest and the largest, zeros included
     high: float
-    many: int
+    many: int  # number of entries
     zeros: int
-    sums: Tensor
-    counts: Tensor
+    sums: Tensor  # of the rows, (n,)
+    counts: Tensor  # of observed entries of the rows, (n,)
 
     @classmethod
     def of(cls, x: Part, seen: Seen) -> Observed:
@@ -199,7 +183,7 @@ def recognise(x: Part, seen: Seen, spec: ViewSpec | None = None) -> Recognised:
         return Recognised(KINDS["tokens"], "whole numbers that stand for words")
     if x.dtype == torch.uint8:
         return Recognised(KINDS["images"], "bytes")
-    entries, width, table = Observed.of(x, seen), math.prod(x.shape[1:]), x.ndim == 2
+    entries, width, table = Observed.of(x, seen), math.prod(x.shape[1:]), len(x.shape) == 2
     if not entries.many:
         return Recognised(KINDS["numbers"], "nothing is observed")
     if spec is not None and any(spec.origins):

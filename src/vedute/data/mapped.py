@@ -23,8 +23,6 @@ from vedute.data.rows import Rows, stretches
 
 Array = NDArray[Any]
 SCATTERED = 2**10  # rows per random access: each loads the pages around it
-
-
 Version = tuple[int, int, int]  # of a file: changes when it is replaced or written to
 
 
@@ -53,9 +51,8 @@ class Opened:
 
 
 class File(NamedTuple):
-    """An array on the disk. It is mapped anew for each reading, so that pages which were read
-    take no memory afterwards. shape: of the whole array; part: slice of its rows; lock: held as
-    long as rows may be read."""
+    """An array on the disk, mapped anew for each reading, so that pages which were read take no
+    memory afterwards. shape: of the whole array; part: slice of its rows; lock: held meanwhile."""
 
     file: Opened
     dtype: np.dtype[Any]

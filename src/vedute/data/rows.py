@@ -24,19 +24,14 @@ CACHED_NUMBERS = 2**19  # of a block made from a sparse matrix: it stays in the 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """A view (n, *shape_v).
-
-    read     rows, as tensors are indexed -> tensor, always a new one
-    origin   checksum of the source file
-    is_sparse  whether they are made from a sparse matrix, not read from the disk
-    """
+    """A view (n, *shape_v)."""
 
     shape: tuple[int, ...]
     dtype: torch.dtype
-    read: Callable[[Any], Tensor]
-    origin: str = ""
+    read: Callable[[Any], Tensor]  # rows, as tensors are indexed -> tensor, always a new one
+    origin: str = ""  # checksum of the source file
     device: str | torch.device = "cpu"
-    is_sparse: bool = False  # as of tensors
+    is_sparse: bool = False  # whether rows are made from a sparse matrix, not read from the disk
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -44,14 +39,9 @@ class Rows:
     def __getitem__(self, rows: Any) -> Tensor:
         return self.read(rows.cpu() if isinstance(rows, Tensor) else rows).to(self.device)
 
-    @property
-    def ndim(self) -> int:
-        return len(self.shape)
-
     def then(self, f: Step, dtype: torch.dtype | None = None, *shape: int) -> Rows:
         """Apply f after reading."""
-        whole = (len(self), *shape) if shape else self.shape
-        read = partial(_read_then, self.read, f)
+        whole, read = (len(self), *(shape or self.shape[1:])), partial(_read_then, self.read, f)
         return replace(self, shape=whole, dtype=dtype or self.dtype, read=read)
 
     def to(self, device: str | torch.device) -> Part:
@@ -70,9 +60,9 @@ def _read_at(read: Callable[[Any], Tensor], index: Tensor, rows: Any) -> Tensor:
     return read(index[rows])
 
 
-def then(part: Part, f: Step, dtype: torch.dtype | None = None, *shape: int) -> Part:
+def then(part: Part, f: Step, dtype: torch.dtype | None = None) -> Part:
     """Apply f to a tensor, or to rows when they are read."""
-    return part.then(f, dtype, *shape) if isinstance(part, Rows) else f(part, slice(None))
+    return part.then(f, dtype) if isinstance(part, Rows) else f(part, slice(None))
 
 
 def in_file(part: Part | None) -> bool:
@@ -109,7 +99,7 @@ def select(part: Any, rows: Any) -> Any:
 
 def by_row(flags: Flags, a: Any) -> Flags:
     """Reshape an array or tensor (n,) to the axes of `a` (n, ...)."""
-    return flags.reshape(-1, *[1] * (a.ndim - 1))
+    return flags.reshape(-1, *[1] * (len(a.shape) - 1))
 
 
 class Tensors(Sequence[Any]):

@@ -31,37 +31,30 @@ DIMENSION_SAMPLE_ROWS = 2000
 class Scaler:
     """Feature-wise scaling: scaled = (g(x / size) - shift) / scale; shift, scale (*shape,) float64.
 
-    `mean` and `std` (*shape,) are those of the scaled observed entries: the input of a network at a
-    hole, and the unit of errors (0 marks a constant feature). Tokens stay integers, and their
-    `mean` is the most frequent word.
-
-    g        log(x + offset), offset (*shape,); the identity without an offset
-    top      (*shape,), the largest observed g(x / size) under a logarithm: none larger is restored
-    size     of a row, over its observed entries: (sum of x^power / sum of profile)^(1 / power),
-             profile (*shape,); 1 on average, where a row is missing, and where power is 0.
-             Power 1: the count of the row; 2: its length.
+    g is log(x + offset), or the identity. The size of a row is over its observed entries (sum of
+    x^power / sum of profile)^(1 / power): its count for power 1, its length for 2; 1 on average,
+    where a row is missing, and without a power. Tokens stay integers.
     """
 
     shift: Floats
     scale: Floats
-    mean: Floats
-    std: Floats
+    mean: Floats  # of scaled observed entries: the input of networks at holes; of tokens the mode
+    std: Floats  # of scaled observed entries: the unit of errors; 0 marks a constant feature
     tokens: bool = False
     power: int = 0
-    profile: Floats | None = None
-    offset: Floats | None = None
-    top: Floats | float = np.inf
+    profile: Floats | None = None  # (*shape,)
+    offset: Floats | None = None  # (*shape,)
+    top: Floats | float = np.inf  # largest observed g(x / size) if logarithmic: a limit of restored
 
     @property
     def unit(self) -> Floats:
-        """Unit of errors: the deviation of each feature, or, where rows were divided by their
-        size, that of the whole view, so that rare words keep their low weight."""
+        """Unit of errors: the deviation of each feature; where rows were divided by their size
+        that of the whole view, so that rare words keep their low weight."""
         return np.where(self.std > 0, 1.0, 0.0) if self.power else self.std
 
     @property
     def zeros(self) -> Floats:
-        """The scaled zeros of a view whose rows are divided by their size, (*shape,), as float32
-        holds them: their logarithm, if any, is zero."""
+        """Scaled zeros of a view whose rows are divided by their size: their logarithm is zero."""
         return np.asarray((-self.shift / self.scale).astype(np.float32))
 
     @property
@@ -83,8 +76,7 @@ class Scaler:
         return sizes
 
     def transform(self, x: Tensor, seen: Tensor, sizes: Tensor | None = None) -> Tensor:
-        """Scale (n, *shape) in any float -> float32, block by block in float64; the mean where not
-        `seen`."""
+        """Scale (n, *shape) to float32, block by block in float64; the mean where not `seen`."""
         if self.tokens:
             return torch.where(seen, x, 0).long()
         shift, scale = torch.from_numpy(self.shift), torch.from_numpy(self.scale)
@@ -205,7 +197,7 @@ def _blocks(
     x: Part, seen: Seen, scaler: Scaler | None = None, sizes: Tensor | None = None
 ) -> Iterator[tuple[slice, Tensor, Tensor]]:
     """Iterate over blocks of rows, at least one: their values in double precision, zero where not
-    `seen`, and their mask. With a scaler: g(x / size) of the values."""
+    `seen` (with a scaler g(x / size) of these), and their mask."""
     for rows in pieces(x) if x.is_sparse else slices(max(len(x), 1), PRECISE_ROWS):
         known = seen[rows]
         a = x[rows].double().masked_fill(~known, 0)
@@ -255,8 +247,7 @@ def _byte_moments(x: Part, seen: Seen) -> tuple[Floats, Floats]:
 
 def effective_dimensions(views: Views) -> Tensor:
     """Number of independent features of each view, (L,): the squared sum of the eigenvalues of its
-    second moments over the sum of their squares. Its width where all features are independent and
-    equally strong, 1 where all are equal."""
+    second moments over the sum of their squares."""
     dimensions = []
     for v in range(len(views.x)):
         rows = views.mask[:, v].nonzero()[:DIMENSION_SAMPLE_ROWS, 0]

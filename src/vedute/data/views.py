@@ -118,11 +118,8 @@ class Views:
 
     @classmethod
     def open(cls, folder: str | Path, check: bool = True, rows: slice = slice(None)) -> Views:
-        """Open a store that `vedute convert` wrote: its arrays are memory-mapped.
-
-        check: compare the checksums of all files first, which reads them once. rows: a slice of
-        them, such as slice(0, 1000).
-        """
+        """Open a store that `vedute convert` wrote, or a slice of its rows: its arrays are
+        memory-mapped. check: compare the checksums of all files first, which reads them once."""
         fields, _, _ = store.read(folder, rows, check)
         return cls(**fields)
 
@@ -292,9 +289,8 @@ def read(
     own: bool = False,
     drop: str | Sequence[Any] = (),
 ) -> tuple[Views, checks.Parts, foreign.Back | None]:
-    """Read X: as views, taken apart, and a function that converts filled frames to tables of polars
-    or pyarrow, where X has such. The arguments are those of `Views.of` and of `checks.read`; own:
-    float32 and float64 stay what they are."""
+    """Read X: as views, taken apart, and a function that converts filled frames to the tables of X,
+    of polars or pyarrow. Arguments are those of `Views.of` and `checks.read`; own: keep floats."""
     if isinstance(X, Views):
         if drop:
             raise ValueError("drop= is for DataFrames; X is a Views already: leave it out")
@@ -314,9 +310,8 @@ def read(
 
 
 def _again(X: Views, mask: Any, like: frames.Fitted) -> Views:
-    """Renumber, mask further and describe a Views of the user; compare it with the views that an
-    estimator was fitted on, and convert it to their shapes, and bytes to numbers where numbers were
-    fitted."""
+    """Renumber, mask further and describe a Views of the user; check it against fitted views, and
+    convert it to their shapes, and bytes to numbers where these were fitted."""
     if not len(X):
         raise ValueError("X has no samples: Found array with 0 sample(s)")
     seen = checks.observed(X.mask.cpu().numpy(), mask, X.names, X.ids)
@@ -349,9 +344,6 @@ def _described(name: str, a: Part, spec: frames.ViewSpec | None) -> frames.ViewS
         if not images or (spec.dtypes == ("uint8",)) == is_bytes:
             return spec
     return frames.ViewSpec(name, shape, dtypes=("uint8",) if is_bytes else ())
-
-
-# Steps for `then`
 
 
 def _zero_outside(mask: Tensor, x: Tensor, rows: Any) -> Tensor:

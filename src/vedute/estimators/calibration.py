@@ -21,18 +21,13 @@ NORMAL_REACH = norm.ppf(0.5 + LEVELS / 2)  # of these on each side, for normal e
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """value = mean + shrink (decoded - mean); draws deviate `spread` times; then noise.
-
-    noise (*shape,) is a standard deviation; by_seen (L,) multiplies it for samples with 1, 2, ...,
-    L observed views, as uncertainty falls with their number. An interval of LEVELS[q] extends
-    reach[q] standard deviations to each side.
-    """
+    """value = mean + shrink (decoded - mean); draws deviate `spread` times; then noise."""
 
     shrink: float
     spread: float
-    noise: Array
-    by_seen: Array
-    reach: Array = field(default_factory=NORMAL_REACH.copy)
+    noise: Array  # standard deviation, (*shape,)
+    by_seen: Array  # (L,), its factor for samples with 1, 2, ..., L observed views
+    reach: Array = field(default_factory=NORMAL_REACH.copy)  # standard deviations, by LEVELS
 
     def noise_of(self, seen: NDArray[np.int64]) -> Array:
         """Return the noise of samples with `seen` (n,) observed views, (n, *shape)."""
@@ -40,8 +35,8 @@ class Calibration:
         return np.asarray(factor * self.noise)
 
     def reach_of(self, level: float) -> float:
-        """Return the half-width of an interval of any level, in standard deviations: interpolated
-        over that of a normal distribution, and beyond the last level in proportion to it."""
+        """Return the half-width of an interval of any level, in standard deviations, interpolated
+        over that of a normal distribution."""
         normal = float(norm.ppf(0.5 + level / 2))
         reach = np.interp(normal, np.append(0.0, NORMAL_REACH), np.append(0.0, self.reach))
         return float(reach * max(1.0, normal / NORMAL_REACH[-1]))
@@ -72,10 +67,8 @@ class Evidence:
 def calibrate(
     views: Sequence[Evidence], shrinks: bool = True, n_views: int | None = None
 ) -> list[Calibration]:
-    """Calibrate each view; those with few instances are shrunk to the average over views.
-
-    n_views: the number of views a sample may have, if `views` is a subset.
-    """
+    """Calibrate each view; those with few instances are shrunk to the average over views. n_views:
+    the number of views a sample may have, if `views` is a subset."""
     cross, power = sum(map(attrgetter("cross"), views)), sum(map(attrgetter("power"), views))
     common = float(np.clip(cross / power, 0.0, 1.0)) if shrinks and power > 0 else 1.0
     total, count = np.zeros((2, n_views or len(views)))  # errors by the number of observed views

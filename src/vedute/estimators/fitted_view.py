@@ -30,29 +30,20 @@ OVERFLOW = 1e18  # of scaled values; squares of larger ones overflow in single p
 
 @dataclass(frozen=True, eq=False)
 class FittedView:
-    """The properties of a view that an estimator keeps.
-
-    spec         its name, the shape of a sample, columns, categories and dtypes
-    vocabulary   the number of words of a view of tokens; else 0
-    calibration  the calibration of its decoder; None before it is measured
-    kind, why    its kind, and the reason for it
-    bounds       the smallest and largest possible value, in the user's units
-    at_holes     the calibration of single missing entries; None: that of the view
-    output_shape  that of decoder outputs: for tokens (T,), the logits of every word, (T, V)
-    """
+    """The properties of a view that an estimator keeps."""
 
     spec: ViewSpec
     likelihood: Likelihood
     scaler: Scaler
-    vocabulary: int = 0
-    calibration: Calibration | None = None
+    vocabulary: int = 0  # number of words of a view of tokens
+    calibration: Calibration | None = None  # None before it is measured
     kind: str = "numbers"
-    why: str = ""
-    bounds: tuple[float, float] = FREE
-    at_holes: Calibration | None = None
+    why: str = ""  # the reason for its kind
+    bounds: tuple[float, float] = FREE  # the smallest and largest possible value, in user's units
+    at_holes: Calibration | None = None  # of single missing entries; None: that of the view
     name: str = field(init=False)
-    shape: tuple[int, ...] = field(init=False)
-    output_shape: tuple[int, ...] = field(init=False)
+    shape: tuple[int, ...] = field(init=False)  # of a sample, in the user's data
+    output_shape: tuple[int, ...] = field(init=False)  # of decoders; for tokens (T,) logits (T, V)
 
     def __post_init__(self) -> None:
         name, shape, likelihood = self.spec.name, self.spec.shape, self.likelihood
@@ -121,15 +112,15 @@ class FittedView:
         return off.astype(np.float32)
 
     def in_units(self, scaled: Array, size: Array | float = 1.0) -> Array:
-        """Convert scaled values to the user's units; probabilities of categories are unchanged, so
-        that a category without samples takes nothing from the others. size: see `Views.size`."""
+        """Convert scaled values to the user's units; probabilities of categories are unchanged.
+        size: see `Views.size`."""
         return scaled if self.likelihood.shares else self.scaler.restore(scaled, size)
 
     def moments(
         self, mean: Array, draws: Array, n_seen: Array, size: Array | float, holes: Tensor | None
     ) -> tuple[Array, Array]:
-        """Return means and standard deviations (n, *shape) in the user's units of values with this
-        mean (n, *shape) and draws of it (k, n, *shape), for n_seen (n,) observed views."""
+        """Return means and standard deviations in the user's units of values with this mean
+        (n, *shape) and draws of it (k, n, *shape), for n_seen (n,) observed views."""
         uncertain = self.by_entry(lambda c: c.spread**2, holes) * draws.var(0)
         noise = self.by_entry(methodcaller("noise_of", n_seen), holes)
         std = np.sqrt(self.likelihood.variance(mean, uncertain, noise**2))

@@ -25,7 +25,7 @@ from torch import Tensor
 
 from vedute.data.compressed import Compressed
 from vedute.data.holdout import HoldOut
-from vedute.data.rows import in_file, pieces, then
+from vedute.data.rows import in_file, pieces
 from vedute.data.views import Views
 from vedute.estimators.fitted_view import FittedView
 
@@ -107,8 +107,7 @@ def learn(views: Sequence[FittedView], data: Views, most: int | None, seed: int)
 
 
 def narrow(front: Front, data: Views) -> Views:
-    """Convert data to the input of networks; holes in a narrow view are at the mean of their
-    column."""
+    """Convert data to the input of networks; holes of narrow views are at the mean."""
     if not any(front):
         return data
     x, holes = list(data.parts), list(data.hole_parts)
@@ -116,7 +115,7 @@ def narrow(front: Front, data: Views) -> Views:
         if part is not None:
             view, project = data.parts[v], partial(_narrowed, part, data.mask[:, [v]])
             if in_file(view):
-                x[v] = then(view, project, None, part.basis.shape[1])
+                x[v] = view.then(project, None, part.basis.shape[1])
             else:
                 x[v] = torch.cat([project(view[rows], rows) for rows in pieces(view)])
             holes[v] = None

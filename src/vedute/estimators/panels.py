@@ -10,6 +10,7 @@ on scale g, stands in for the slope:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -53,7 +54,11 @@ def fitted(
 def decided(raw: Views, v: int, views: Sequence[FittedView]) -> FittedView:
     """Fit view v, recognised as counts of few columns, on the scale with the highest likelihood at
     hidden views; `views` are all views as recognised."""
-    sample = raw[_rows(raw, v)]
+    rows = (raw.mask[:, v] & (raw.mask.sum(1) > 1)).nonzero()[:, 0]  # that have another view, too
+    rows = raw.mask[:, v].nonzero()[:, 0] if len(rows) < FEWEST_ROWS else rows
+    width = sum(map(math.prod, raw.shapes))
+    most = min(len(rows), max(FEWEST_ROWS, min(ROWS, HIDDEN_NUMBERS // width)))
+    sample = raw[rows[torch.linspace(0, len(rows) - 1, most).long()]]
     tried = [FittedView.of(raw, v, views[v].likelihood, kind=kind) for kind in CANDIDATES]
     gram = _gram(scaled(views, sample).floating(), views, v)
     likelihoods = np.array([_likelihood(view, sample, v, gram) for view in tried])
@@ -61,16 +66,6 @@ def decided(raw: Views, v: int, views: Sequence[FittedView]) -> FittedView:
     best = tried[int(likelihoods.argmax())]
     rivals = " and ".join(k for k in CANDIDATES if k != best.kind)
     return replace(best, why=f"{views[v].why}; likelier at hidden views than {rivals}")
-
-
-def _rows(raw: Views, v: int) -> torch.Tensor:
-    """Rows that have the view and another one, evenly spaced; where they are few, all that have the
-    view."""
-    rows = (raw.mask[:, v] & (raw.mask.sum(1) > 1)).nonzero()[:, 0]
-    rows = raw.mask[:, v].nonzero()[:, 0] if len(rows) < FEWEST_ROWS else rows
-    width = sum(int(np.prod(shape)) for shape in raw.shapes)
-    most = min(len(rows), max(FEWEST_ROWS, min(ROWS, HIDDEN_NUMBERS // width)))
-    return rows[torch.linspace(0, len(rows) - 1, most).long()]
 
 
 def _gram(data: Views, views: Sequence[FittedView], v: int) -> Array:

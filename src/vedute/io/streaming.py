@@ -20,7 +20,7 @@ from vedute.data import checks
 from vedute.data.frames import ViewSpec, from_frame
 from vedute.data.ids import warn_of_look_alikes
 from vedute.data.mapped import File, Opened, Scratch, version_of
-from vedute.data.rows import Rows, pieces, rounds_too_much
+from vedute.data.rows import Rows, by_row, pieces, rounds_too_much
 from vedute.data.views import Views
 from vedute.io import arrays, contents, csv, folder, table
 from vedute.io.contents import Bools, Reading, Unwanted
@@ -125,7 +125,7 @@ def _array(path: Path) -> Table:
     if x.dtype == torch.uint8 and checks.have_channels_last(path.stem, a.shape):
         shape = (a.shape[3], *a.shape[1:3])
         x = x.then(lambda x, _: x.movedim(-1, -3).contiguous(), None, *shape)
-    kept = x.dtype.is_floating_point or (x.dtype == torch.uint8 and x.ndim > 2)
+    kept = x.dtype.is_floating_point or (x.dtype == torch.uint8 and len(x.shape) > 2)
     x = x if kept else x.then(lambda x, _: x.double(), torch.float64)
     return Table(x, ids, {None: a.dtype})
 
@@ -188,7 +188,7 @@ def _split(x: Rows, name: str) -> tuple[Rows, Rows | None, Tensor]:
         block = torch.stack([x.amax(0) for x in (low, high, rounding)])
         torch.maximum(ends, block, out=ends)
     wide = x.dtype == torch.float64 and rounds_too_much(ends[2], ends[0] + ends[1])
-    dtype, row = torch.float64 if wide else torch.float32, present.view(-1, *[1] * (x.ndim - 1))
+    dtype, row = torch.float64 if wide else torch.float32, by_row(present, x)
     filled = x.then(lambda a, _: a.masked_fill(a.isnan(), 0.0).to(dtype), dtype)
     holes = x.then(lambda a, rows: a.isnan() & row[rows], torch.bool)
     return filled, holes if any_holes else None, present
