@@ -7,7 +7,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from operator import methodcaller
 from typing import Any, Self
 
 import numpy as np
@@ -214,12 +213,6 @@ class HoldOut(Hidden):
     def hidden(self) -> Tensor:
         """Mask of what is hidden, (m, L)."""
         return self.truth.mask & ~self.inputs.mask
-
-    def to(self, device: torch.device) -> HoldOut:
-        """Copy to a device, without groups."""
-        move = methodcaller("to", device)
-        means, weights = tuple(map(move, self.means)), tuple(map(move, self.weights))
-        return HoldOut(move(self.inputs), move(self.truth), None, means, weights)
 
     def rows_of(self, v: int) -> Array:
         """Rows in which view v is hidden, (m,) bool."""

@@ -153,7 +153,7 @@ class Observed(NamedTuple):
             values = values[values != 0]
             sums[rows] = a.masked_fill(~mask, 0).flatten(1).sum(1, dtype=torch.float64)
             nonzero += len(values)
-            if in_file(x) and kept:
+            if kept and in_file(x):
                 informative |= _informative(values)
             else:
                 kept += values.numpy().tobytes()

@@ -114,21 +114,19 @@ class Scaler:
     def quantile(self, mean: Floats, std: Floats, z: Array | float, size: Size = 1.0) -> Floats:
         """Value that lies z standard deviations from the mean in scaled units; mean and std, and
         the result, in the user's: the inverse of `moments`."""
-        level, spread = self._transformed_moments(mean, std, size)
-        value = np.minimum(level + z * spread, self.top)
-        return value if self.offset is None else np.asarray(size * (np.exp(value) - self.offset))
+        if self.offset is None:
+            return np.asarray(mean + z * std)
+        level, spread = self._log_moments(mean, std, size)
+        return np.asarray(size * (np.exp(np.minimum(level + z * spread, self.top)) - self.offset))
 
     def distance(self, x: Floats, mean: Floats, std: Floats, size: Size = 1.0) -> Floats:
         """Distance of x from the mean in scaled standard deviations; all in the user's units."""
-        level, spread = self._transformed_moments(mean, std, size)
-        x = x if self.offset is None else np.log(x / size + self.offset)
-        return np.asarray(np.abs(x - level) / np.maximum(spread, 1e-12))
+        if self.offset is not None:
+            x, (mean, std) = np.log(x / size + self.offset), self._log_moments(mean, std, size)
+        return np.asarray(np.abs(x - mean) / np.maximum(std, 1e-12))
 
-    def _transformed_moments(self, mean: Floats, std: Floats, size: Size) -> tuple[Floats, Floats]:
-        """Mean and standard deviation of log(x / size + offset), from those of a log-normal x; of x
-        itself without an offset."""
-        if self.offset is None:
-            return mean, std
+    def _log_moments(self, mean: Floats, std: Floats, size: Size) -> tuple[Floats, Floats]:
+        """Mean and standard deviation of log(x / size + offset), from those of a log-normal x."""
         value = np.maximum(mean / size + self.offset, np.finfo(np.float64).tiny)
         variance = np.log1p((std / size / value) ** 2)
         return np.log(value) - variance / 2, np.sqrt(variance)

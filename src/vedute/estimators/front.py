@@ -127,11 +127,12 @@ def _narrowed(part: Components, seen: Tensor, x: Tensor, rows: Any) -> Tensor:
     return part.narrow(x).masked_fill(~seen[rows], 0.0)
 
 
-def narrow_held(front: Front, held: HoldOut) -> HoldOut:
-    """Convert hidden views to their components."""
+def narrow_held(front: Front, held: HoldOut, device: torch.device) -> HoldOut:
+    """Convert hidden views to their components, on a device and without groups."""
     means, weights = list(held.means), list(held.weights)
     for v, part in enumerate(front):
         if part is not None:
             means[v], weights[v] = torch.zeros(part.basis.shape[1]), torch.ones(part.basis.shape[1])
-    inputs, truth = narrow(front, held.inputs), narrow(front, held.truth)
-    return replace(held, inputs=inputs, truth=truth, means=tuple(means), weights=tuple(weights))
+        means[v], weights[v] = means[v].to(device), weights[v].to(device)
+    inputs, truth = narrow(front, held.inputs).to(device), narrow(front, held.truth).to(device)
+    return HoldOut(inputs, truth, None, tuple(means), tuple(weights))

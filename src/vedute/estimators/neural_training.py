@@ -54,7 +54,7 @@ class Training:
             model.model_,
             inputs.to(device),
             settings,
-            None if held is None else front.narrow_held(model.front_, held).to(device),
+            None if held is None else front.narrow_held(model.front_, held, device),
             model.model_.observation,
             self.report,
             # a GPU does not wait for steps
