@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,10 @@ class Scaler:
     profile: Floats | None = None  # (*shape,)
     offset: Floats | None = None  # (*shape,)
     top: Floats | float = np.inf  # largest observed g(x / size) if logarithmic: a limit of restored
+    signed: bool = field(init=False)  # whether negative values can be scaled
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "signed", not self.power and self.offset is None)
 
     @property
     def unit(self) -> Floats:
@@ -56,11 +60,6 @@ class Scaler:
     def zeros(self) -> Floats:
         """Scaled zeros of a view whose rows are divided by their size: their logarithm is zero."""
         return np.asarray((-self.shift / self.scale).astype(np.float32))
-
-    @property
-    def signed(self) -> bool:
-        """Whether negative values can be scaled."""
-        return not self.power and self.offset is None
 
     def sizes(self, x: Part, seen: Seen) -> Tensor | None:
         """Sizes of the rows of x (n, *shape), (n,) float64; None if rows are not divided."""

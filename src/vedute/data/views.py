@@ -79,7 +79,8 @@ class Views:
         for a in parts:
             shapes.append(tuple(a.shape[1:]))
         stored: dict[str, Any] = {"parts": parts, "hole_parts": holes, "shapes": shapes}
-        stored |= {"on_disk": any(map(in_file, parts + holes))}
+        lazy = Rows in map(type, parts + holes)
+        stored |= {"on_disk": lazy and any(map(in_file, parts + holes))}
         stored |= {"x": Tensors(parts) if Rows in map(type, parts) else parts}
         stored |= {"holes": Tensors(holes) if Rows in map(type, holes) else holes}
         for name, value in stored.items():
