@@ -98,8 +98,7 @@ def _print(facts: Inspection, source: str, reading: list[str]) -> None:
         console.print(table(["", *names], lines, **PLAIN))
     console.print("Taken for (--kind VIEW=KIND corrects it)", style="bold")
     for view in facts.views:
-        taken_for = kinds.Recognised(kinds.KINDS[view.kind], view.why).sentence(view.name)
-        console.print(f"  {taken_for}", soft_wrap=True)
+        console.print(f"  {kinds.sentence(view)}", soft_wrap=True)
     for warning in facts.warnings():
         console.print(f"! {escaped(warning)}", style="yellow", soft_wrap=True)
     console.print("Suggested settings", style="bold")
