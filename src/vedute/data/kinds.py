@@ -153,10 +153,14 @@ class Observed(NamedTuple):
             values = values[values != 0]
             sums[rows] = a.masked_fill(~mask, 0).flatten(1).sum(1, dtype=torch.float64)
             nonzero += len(values)
-            if kept and in_file(x):
-                informative |= _informative(values)
-            else:
+            if not (kept and in_file(x)):
                 kept += values.numpy().tobytes()
+            elif len(values):  # extremes, all distinct ones if they are few, one that is not whole
+                low, high = map(float, values.aminmax())
+                fractional = values[values != values.round()]
+                informative |= {low, high, *fractional[:1].tolist()}
+                if not len(fractional) and high - low <= 10 * ORDINAL_VALUES:
+                    informative |= set(values.unique().tolist())  # type: ignore[no-untyped-call]
         kept += torch.tensor(sorted(informative), dtype=x.dtype).numpy().tobytes()
         values = torch.frombuffer(kept, dtype=x.dtype) if kept else torch.empty(0, dtype=x.dtype)
         many = int(counts.sum())
@@ -164,17 +168,6 @@ class Observed(NamedTuple):
         ends += map(float, values.aminmax() if len(values) else ())
         low, high = min(ends, default=0.0), max(ends, default=0.0)
         return cls(values, low, high, many, many - nonzero, sums, counts)
-
-
-def _informative(values: Tensor) -> set[float]:
-    """Extremes of these values, all distinct ones where they are few, and one that is not whole."""
-    if not len(values):
-        return set()
-    low, high = map(float, values.aminmax())
-    fractional = values[values != values.round()]
-    if not len(fractional) and high - low <= 10 * ORDINAL_VALUES:
-        return set(values.unique().tolist())  # type: ignore[no-untyped-call]
-    return {low, high, *fractional[:1].tolist()}
 
 
 def recognise(x: Part, seen: Seen, spec: ViewSpec | None = None) -> Recognised:
