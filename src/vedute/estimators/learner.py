@@ -18,7 +18,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from vedute.data import holdout, kinds, mapped, missing
 from vedute.data.entry import Entry
-from vedute.data.kinds import AUTO_WORD
 from vedute.data.views import Views
 from vedute.estimators import card, clustering, cross_fitting, explanation, panels, progress
 from vedute.estimators.context import FitContext, check_ranks, seed_of
@@ -117,7 +116,7 @@ class Learner:
         model.seed_ = ranks.by_first(partial(seed_of, model.random_state))
         inner = model.trained()
         context = FitContext.of(inner, model.seed_, codes)
-        scaling = inner.scaling if model.scaling == AUTO_WORD else model.scaling
+        scaling = inner.scaling if model.scaling == kinds.AUTO_WORD else model.scaling
         # Gradients are needed, even if the caller has disabled them.
         with noise.alone(), torch.inference_mode(False), torch.enable_grad():
             torch.manual_seed(context.seed)
