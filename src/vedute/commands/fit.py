@@ -114,14 +114,14 @@ def _learn(
 ) -> tuple[Estimator, Views]:
     """Read the data and fit, with checkpoints in the folder `place`, on all ranks."""
     from vedute.commands import _data
-    from vedute.methods.best_pair import for_views
+    from vedute.methods import best_pair
     from vedute.scale import ranks
     from vedute.training import checkpoints, stopping
 
     with _ranks.joined():
         try:
             views, known = _data.opened(source, how, groups)
-            model = for_views(model, len(views.names))
+            model = best_pair.for_views(model, len(views.names))
             model.keep_checkpoint = True  # until the run is published
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "the views form groups")  # said below
@@ -142,7 +142,7 @@ def _summary(model: Estimator, views: Views, outputs: dict[str, Any], last: str)
     """Describe the fitted model, and print that with the advice of `outputs` and a last line."""
     from vedute.commands import _settings
     from vedute.data import kinds, missing
-    from vedute.methods.best_pair import BestPair
+    from vedute.methods import best_pair
 
     summary: dict[str, Any] = {
         "samples": len(views),
@@ -159,7 +159,7 @@ def _summary(model: Estimator, views: Views, outputs: dict[str, Any], last: str)
         few = "too few rows with two views for early stopping"
         lines.append(f"{few}: trained a fixed number of steps")
     lines += _settings.chosen_clusters(summary["n_clusters"], summary["stability"])
-    if isinstance(model, BestPair):
+    if isinstance(model, best_pair.BestPair):
         lines.append(f"best pair: {' and '.join(escaped(views.names[v]) for v in model.chosen())}")
     if hasattr(model, "r2_"):
         seen = "" if model.hidden_predictions_ else ", which training had seen,"
