@@ -58,9 +58,6 @@ def per_view_mean(values: Tensor, mask: Tensor) -> Tensor:
     return (seen / shards.number_with(mask)).sum()
 
 
-# Clusters.
-
-
 def log_student_t(z: Tensor, centers: Tensor) -> Tensor:
     """Return log q of soft labels by Student's t with one degree of freedom,
     q_k ~ 1 / (1 + |z - u_k|^2): z (..., D), centers u (..., K, D) -> (..., K)."""
@@ -76,9 +73,6 @@ def match_clusters(cost: Tensor) -> Tensor:
     """Return the partner of each row in the optimal one-to-one matching: cost (K, K) -> (K,)."""
     _, partner = linear_sum_assignment(cost.detach().cpu().double().numpy())
     return torch.from_numpy(partner).to(cost.device)
-
-
-# Contrast.
 
 
 def spectral_contrastive(a: Tensor, b: Tensor) -> Tensor:
@@ -127,9 +121,6 @@ def nt_xent(a: Tensor, b: Tensor, tau: float) -> Tensor:
     alone = torch.eye(2 * B, dtype=torch.bool, device=s.device)
     positive = (a * b).sum(-1).mean(-1) / tau  # the same in both directions
     return s.masked_fill(alone, -torch.inf).logsumexp(-1).mean(-1) - positive
-
-
-# Canonical correlation and mutual information of two views.
 
 
 def whitened(h1: Tensor, h2: Tensor, ridge: float) -> tuple[Tensor, Tensor, Tensor]:
