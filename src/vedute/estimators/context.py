@@ -72,8 +72,6 @@ def seed_of(random_state: Any) -> int:
 
 def check_ranks(model: Any, raw: Views, groups: Tensor | None) -> None:
     """Reject ranks that would fit different settings or data."""
-    if ranks.size() == 1:
-        return
     params = model.get_params() | {"views": raw.specs}
     compared = {k: v for k, v in params.items() if k.rpartition("__")[2] not in NOT_COMPARED}
     if not ranks.all_have(digest(compared, [raw.mask, *raw.parts, *raw.hole_parts, groups])):

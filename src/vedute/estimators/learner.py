@@ -110,10 +110,13 @@ class Learner:
             codes = torch.from_numpy(missing.group_codes(groups, len(raw), raw.ids))
         raw = raw.bare()
         self.check(raw)
-        check_ranks(model, raw, codes)
+        seed = partial(seed_of, model.random_state)
+        if ranks.size() > 1:
+            check_ranks(model, raw, codes)
+            seed = partial(ranks.by_first, seed)
         model.fitted_on_ = card.facts(raw)
         model.n_features_in_ = sum(map(prod, raw.shapes))
-        model.seed_ = ranks.by_first(partial(seed_of, model.random_state))
+        model.seed_ = seed()
         inner = model.trained()
         context = FitContext.of(inner, model.seed_, codes)
         scaling = inner.scaling if model.scaling == kinds.AUTO_WORD else model.scaling

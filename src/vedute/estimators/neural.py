@@ -124,4 +124,5 @@ class NeuralEstimator(NetworkEstimator):
         return None
 
     def learn(self, data: Views, held: HoldOut | None, context: FitContext) -> None:
-        Training(self, context).learn(data, held)
+        first = (self.history_, self.length_) if context.number > 1 else ()
+        Training(self, context, *first).learn(data, held)

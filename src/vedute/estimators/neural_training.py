@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
+from dataclasses import dataclass
 from functools import partial
 from threading import Thread
 from time import monotonic
@@ -35,14 +36,14 @@ LONG = 120.0  # seconds from which on it is reported
 SMALL_STEP = 1e9  # weights times batch size, below which one thread is as fast as several
 
 
+@dataclass
 class Training:
     """One training run of a `NeuralEstimator`: the first, or the refit with the hidden views."""
 
-    def __init__(self, model: Any, context: FitContext) -> None:
-        self.model, self.context = model, context
-        refit = context.number > 1
-        self.before: list[Record] = model.history_ if refit else []
-        self.length = model.length_ if refit else None  # of the first run, if stopped early
+    model: Any
+    context: FitContext
+    before: Sequence[Record] = ()  # the history of the first run
+    length: int | None = None  # of the first run, if stopped early
 
     def learn(self, data: Views, held: HoldOut | None) -> None:
         """Train on data without the hidden views, which are used for early stopping."""
@@ -60,8 +61,8 @@ class Training:
             # a GPU does not wait for steps
             partial(next, self._pace(data), None) if device.type == "cpu" else None,
         )
-        unit = (model.steps_, "step") if model.epochs is None else (model.epochs, "epoch")
-        with thread_settings(model.model_, inputs, settings.batch_size), progress.counted(*unit):
+        count = (model.steps_, "step") if model.epochs is None else (model.epochs, "epoch")
+        with thread_settings(model.model_, inputs, settings.batch_size), progress.task("", *count):
             history = loop.run()
         which = "second training, with all views: " if self.before else ""
         if loop.reason == INTERRUPTED:  # a warning was logged
@@ -88,7 +89,9 @@ class Training:
             params = hp.get_params(deep=False) | {"batch_size": batch_size}
             params |= {"patience": model.patience_for(data.shapes, total)}
             params |= {"steps": steps} if model.epochs is None else {}
-            model.settings_ = {k: v for k, v in params.items() if k not in UNUSED}
+            for unused in UNUSED:
+                params.pop(unused, None)
+            model.settings_ = params
             model.front_ = front.learn(model.views_, data, model.components, model.seed_)
             model.model_ = model.build_networks().to(device)
             coders.start_at(model.model_, [view.scaler.mean for view in model.views_])
@@ -96,23 +99,25 @@ class Training:
             model.steps_, before = refit_steps, model.model_.state_dict()
             model.model_ = model.build_networks().to(device)
             load_state(model.model_, before)
-        hp, images = model.having(model.settings_), max(map(len, data.shapes)) > 1
-        parts = {k: getattr(hp, k) for k in ("epochs", "lr", "weight_decay", "clip", "patience")}
+        used, images = model.settings_, max(map(len, data.shapes)) > 1
         return Settings(
             steps=model.steps_,
+            epochs=used["epochs"],
             batch_size=batch_size,
+            lr=used["lr"],
+            weight_decay=used["weight_decay"],
+            clip=used["clip"],
+            patience=used["patience"],
             bf16=model.bf16(data, device),
             # half a minute saves half a millisecond per step
             compiled=device.type == "cuda" and images and total >= COMPILED_STEPS,
             refit=refit_steps is not None,
-            checkpoint=self._checkpoint(data),
-            **parts,
+            checkpoint=None if self.context.checkpoint is None else self._checkpoint(data),
         )
 
-    def _checkpoint(self, data: Views) -> Checkpoint | None:
+    def _checkpoint(self, data: Views) -> Checkpoint:
         """Return the checkpoint of this run, in a folder by its number."""
-        if self.context.checkpoint is None:
-            return None
+        assert self.context.checkpoint is not None
         unsigned = LOOSE if self.model.soft else (*LOOSE, "n_clusters")  # may differ when resumed
         params = self.model.get_params(deep=False) | self.model.settings_
         params = {k: v for k, v in params.items() if k not in unsigned}
@@ -157,9 +162,10 @@ class Training:
                 error.add_note(FROM_CALLBACK)
                 raise
         if record["hidden_error"] is not None:
-            terms = "  ".join(f"{k} {v:.4g}" for k, v in record["terms"].items())
-            hidden = f"hidden error {record['hidden_error']:.4f}"
-            self.model.log(f"step {record['step']:5d}  {terms}  {hidden}")
+            line = f"step {record['step']:5d}"
+            for name, value in record["terms"].items():
+                line = f"{line}  {name} {value:.4g}"
+            self.model.log(f"{line}  hidden error {record['hidden_error']:.4f}")
 
 
 @contextmanager

@@ -65,23 +65,23 @@ def duration(seconds: float) -> str:
 
 def lines(tasks: list[Task]) -> list[tuple[str, Task]]:
     """Return the counted tasks and the innermost one, with their names."""
-    results, prefix = [], ""
+    results, names = [], list[str]()
     for current in tasks:
-        name = f"{prefix}{current.name}"
-        prefix = f"{name} · " if current.total is None and name else ""
+        names += [current.name] if current.name else []
         if current.total is not None or current is tasks[-1]:
-            results.append((name, current))
+            results.append((" · ".join(names), current))
+            names = []
     return results
 
 
 # Displays.
 
 
+@dataclass
 class Display:
-    """A display of `tasks`, the outermost first, after a nameless one; this one shows nothing."""
+    """A display of `tasks`, the outermost first; this one shows nothing."""
 
-    def __init__(self) -> None:
-        self.tasks = [Task("")]
+    tasks: list[Task] = field(default_factory=list)
 
     def refresh(self) -> None:
         """Update after tasks have changed."""
@@ -153,14 +153,16 @@ class Notebook(Display):
         self.width = len(line)
 
 
+@dataclass
 class Log(Display):
     """A line per minute, and one at the end of longer tasks, for batch jobs and servers: to
     Python's log if it has a handler, else to stderr."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.start, self.name = monotonic(), ""
-        self.closed = threading.Event()
+    name: str = ""  # of the task, once it is long
+    start: float = field(default_factory=monotonic)
+    closed: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
         threading.Thread(target=self._report_regularly, daemon=True).start()
 
     def print(self, line: str, logged: bool = False) -> None:
@@ -179,9 +181,8 @@ class Log(Display):
     def _report_regularly(self) -> None:
         while not self.closed.wait(LOG_SECONDS):
             tasks = list(self.tasks)
-            name, inner = lines(tasks)[-1]
-            if name:
-                self.name = self.name or tasks[1].name
+            for name, inner in lines(tasks)[-1:]:
+                self.name = self.name or tasks[0].name
                 self.print(f"{name}: {inner.status() or 'running'}")
 
 
@@ -235,7 +236,7 @@ def shown(verbose: bool | None = None) -> Iterator[None]:
 
 @contextmanager
 def task(name: str, total: float | None = None, unit: str = "") -> Iterator[None]:
-    """Run a task of this name."""
+    """Run a task of this name; one without counts the steps of the task around it."""
     display = _local.display
     display.tasks.append(Task(name, total, unit))
     display.refresh()
@@ -245,24 +246,12 @@ def task(name: str, total: float | None = None, unit: str = "") -> Iterator[None
         display.tasks.pop()
 
 
-@contextmanager
-def counted(total: int, unit: str) -> Iterator[None]:
-    """Count the innermost task: steps of training, see `trained`, or calls of `advance`."""
-    tasks = _local.display.tasks
-    before = tasks[-1]
-    tasks[-1] = Task(before.name, total, unit)
-    try:
-        yield
-    finally:
-        tasks[-1] = before
-
-
 def advance(amount: float, unit: str = "", left: float | None = None) -> None:
     """Advance the innermost task, if it is counted in this unit."""
-    inner = _local.display.tasks[-1]
-    if inner.unit == unit:
-        inner.done += amount
-        inner.left = left
+    tasks = _local.display.tasks
+    if tasks and tasks[-1].unit == unit:
+        tasks[-1].done += amount
+        tasks[-1].left = left
         _local.display.refresh()
 
 
@@ -281,6 +270,6 @@ def trained(record: Record) -> None:
 def say(what: str, ended: bool = False) -> None:
     """Print a permanent line about the innermost task. ended: say why it ended, as the log does,
     unless it is one of many."""
-    *many, (name, _) = lines(_local.display.tasks)
-    if not (ended and many):
-        _local.display.print(f"{name}: {what}", logged=ended)
+    shown_lines = lines(_local.display.tasks)
+    if shown_lines and not (ended and len(shown_lines) > 1):
+        _local.display.print(f"{shown_lines[-1][0]}: {what}", logged=ended)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import operator
 import sys
 import typing
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import cache
 from inspect import cleandoc, isabstract
@@ -117,18 +117,6 @@ class Setting:
     tune: Choice | Range | None = None  # the search space of `vedute tune`
     length: bool = False  # is it a length of training, which short trials reduce?
 
-    def admits(self, value: Any) -> bool:
-        """Return whether a value of the right type is in the range, or among the choices."""
-        if isinstance(value, (bool, np.bool_, NoneType)):
-            return True
-        if self.choices or not isinstance(value, Real):
-            return not self.choices or value in self.choices
-        for name, within in BOUNDS.items():
-            bound = getattr(self, name)
-            if not (bound is None or within(value, bound)):
-                return False
-        return True
-
     def limits(self) -> str:
         """Describe the limits: at least 0 and below 1."""
         if self.choices:
@@ -171,7 +159,10 @@ def estimator(cls: type[T]) -> type[T]:
 
 def declared(cls: Any) -> dict[str, Setting]:
     """Return the settings of an estimator by name."""
-    return {f.name: f.metadata.get(KEY, Setting()) for f in fields(cls)}
+    settings = {}
+    for made in fields(cls):
+        settings[made.name] = made.metadata.get(KEY, Setting())
+    return settings
 
 
 # Values.
@@ -189,16 +180,23 @@ def problem_with(cls: Any, name: str, value: Any) -> str | None:
     hint, declaration = hints(cls)[name], declared(cls)[name]
     if not fits(value, hint):
         return f"{name} must be {words(hint)}, got {value!r}"
-    many = "each of " if isinstance(value, (tuple, list, Mapping)) else ""
-    for part in _parts(value):
-        if not declaration.admits(part):
-            return f"{many}{name} must be {declaration.limits()}, got {value!r}"
-        try:
-            finite = not isinstance(part, Real) or isfinite(part)
-        except OverflowError:  # a whole number that no float holds
-            finite = False
-        if not finite:
-            return f"{many}{name} must be finite, got {value!r}"
+    many, parts = "each of " if isinstance(value, (tuple, list, Mapping)) else "", [value]
+    for part in parts:  # those inside are appended
+        if isinstance(part, (tuple, list, Mapping)):
+            parts += part.values() if isinstance(part, Mapping) else part
+        elif not isinstance(part, (bool, np.bool_, NoneType)):
+            admitted = not declaration.choices or part in declaration.choices
+            for bound, within in BOUNDS.items() if isinstance(part, Real) else ():
+                limit = getattr(declaration, bound)
+                admitted &= limit is None or within(part, limit)
+            if not admitted:
+                return f"{many}{name} must be {declaration.limits()}, got {value!r}"
+            try:
+                finite = not isinstance(part, Real) or isfinite(part)
+            except OverflowError:  # a whole number that no float holds
+                finite = False
+            if not finite:
+                return f"{many}{name} must be finite, got {value!r}"
     return None
 
 
@@ -208,22 +206,13 @@ def hints(cls: Any) -> dict[str, Any]:
     return typing.get_type_hints(cls)
 
 
-def _parts(value: Any) -> Iterator[Any]:
-    """Yield the values inside a tuple or a dict, or the value itself."""
-    if not isinstance(value, (tuple, list, Mapping)):
-        yield value
-        return
-    for part in value.values() if isinstance(value, Mapping) else value:
-        yield from _parts(part)
-
-
 def fits(value: Any, hint: Any) -> bool:
     """Return whether a value has this type; numbers of numpy are numbers, lists are tuples."""
     kind, inner = get_origin(hint) or hint, get_args(hint)
     if hasattr(kind, "__value__"):  # a type alias, as NDArray is since numpy 2.5
         return fits(value, kind.__value__)
     if kind in (typing.Union, UnionType):
-        return any(fits(value, h) for h in inner)
+        return any(map(fits, [value] * len(inner), inner))
     if kind is Literal:
         return isinstance(value, str) and value in inner
     truth = isinstance(value, (bool, np.bool_))

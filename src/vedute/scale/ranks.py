@@ -1,14 +1,14 @@
 """Training on several ranks, the processes of a `torch.distributed` group.
 
 Every rank does the same from the same data and seed, except in the steps of training: it computes
-the loss of its share of a batch (see `nn.shards`), and gradients are summed. Outside a group,
-everything behaves as for one rank.
+the loss of its share of a batch (see `nn.shards`), and gradients are summed. A process outside a
+group is the only rank.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from operator import mul
 from threading import Timer
@@ -25,22 +25,19 @@ class LostError(ConnectionError):
     """Another rank has ended or cannot be reached."""
 
 
-def together() -> bool:
-    """Return whether this process is in a group."""
-    return distributed.is_available() and distributed.is_initialized()
+def size() -> int:
+    """Return the number of ranks."""
+    grouped = distributed.is_available() and distributed.is_initialized()
+    return distributed.get_world_size() if grouped else 1
 
 
 def rank() -> int:
-    return distributed.get_rank() if together() else 0
-
-
-def size() -> int:
-    return distributed.get_world_size() if together() else 1
+    return distributed.get_rank() if size() > 1 else 0
 
 
 def capturable() -> bool:
     """Return whether a step that sums gradients over ranks can be captured on a GPU."""
-    return not together() or "nccl" in distributed.get_backend_config()
+    return size() == 1 or "nccl" in distributed.get_backend_config()
 
 
 def share(n: int) -> slice:
@@ -49,26 +46,24 @@ def share(n: int) -> slice:
 
 
 def add_up(t: Tensor) -> Tensor:
-    """Sum over all ranks in place, with the same bits on each."""
-    if together():
-        _with_others(lambda: distributed.all_reduce(t))
+    """Sum over all of several ranks in place, with the same bits on each."""
+    _with_others(lambda: distributed.all_reduce(t))
     return t
 
 
 def add_gradients(parameters: Iterable[nn.Parameter]) -> None:
-    """Sum all gradients over the ranks in one operation. Within a stage the same parameters have
-    gradients on every rank."""
-    gradients = [p.grad for p in parameters if p.grad is not None] if together() else []
-    if gradients:
-        flat = add_up(torch.cat([g.flatten() for g in gradients]))
-        parts = flat.split([g.numel() for g in gradients])  # type: ignore[no-untyped-call]
-        for g, part in zip(gradients, parts, strict=True):
-            g.copy_(part.view(g.shape))
+    """Sum all gradients over several ranks in one operation. Within a stage the same parameters
+    have gradients on every rank."""
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    flat = add_up(torch.cat([g.flatten() for g in gradients]))
+    parts = flat.split([g.numel() for g in gradients])  # type: ignore[no-untyped-call]
+    for g, part in zip(gradients, parts, strict=True):
+        g.copy_(part.view(g.shape))
 
 
 def by_first(work: Callable[[], T]) -> T:
     """Run `work` on the first rank; return its result, or raise its error, on all ranks."""
-    if not together():
+    if size() == 1:
         return work()
     outcome: list[Any] = [None]  # result or error
     if rank() == 0:
@@ -86,7 +81,7 @@ def by_first(work: Callable[[], T]) -> T:
 def gathered(value: T) -> list[T]:
     """Return the values of all ranks, in order."""
     values = [value] * size()
-    if together():
+    if len(values) > 1:
         _with_others(lambda: distributed.all_gather_object(values, value))
     return values
 
@@ -96,10 +91,10 @@ def all_have(value: object) -> bool:
     return gathered(value) == [value] * size()
 
 
-def mean(value: float, weight: int) -> float:
-    """Return the weighted mean of the values of the ranks."""
-    values, weights = zip(*gathered((value, weight)), strict=True)
-    return value if len(values) == 1 else sum(map(mul, values, weights)) / sum(weights)
+def means(values: Sequence[float], weight: int) -> list[float]:
+    """Return the mean of each value over the ranks, by their weights."""
+    *parts, weights = zip(*gathered((*values, weight)), strict=True)
+    return [sum(map(mul, part, weights)) / sum(weights) for part in parts]
 
 
 def _with_others(collective: Callable[[], Any]) -> None:
@@ -116,9 +111,6 @@ def _with_others(collective: Callable[[], Any]) -> None:
 @contextmanager
 def waiting() -> Iterator[None]:
     """Watch a wait for the other ranks: after LONG_WAIT a message is printed."""
-    if not together():
-        yield
-        return
     # Only the first rank has its own stderr, and may be the one that was stopped.
     message = (
         f"vedute: rank {rank()} has waited {LONG_WAIT:.0f} s for the other ranks; one of them was "

@@ -99,7 +99,8 @@ class Loop:
             self.at.ended = INTERRUPTED
             for _ in stages:  # code after the last stage still runs
                 pass
-        self._copy_first()
+        if ranks.size() > 1:
+            self._copy_first()
         self.model.eval()
         counted = self.settings.epochs is not None
         amount = f"{self.at.epoch} epochs" if counted else f"{self.at.step} steps"
@@ -144,7 +145,8 @@ class Loop:
 
     def _enter(self, stage: Stage, number: int) -> None:
         """Set up the optimizer and the step of a stage."""
-        self._copy_first()
+        if ranks.size() > 1:
+            self._copy_first()
         s, at, last = self.settings, self.at, None if self.step is None else self.step.stage
         self.steps, self.epochs = stage.steps, stage.epochs
         if stage.steps is None and stage.epochs is None:
@@ -233,23 +235,26 @@ class Loop:
         assert held is not None
         assert isinstance(model, Generative)
         model.eval()
-        outs = zip(self.likelihoods, model.decode(held.inputs), strict=True)
-        context = held.inputs.context
-        values = [likelihood.mean(out[0].float(), context) for likelihood, out in outs]
-        squared = ranks.mean(held.mean_error(values), len(held.hidden))
-        if stage.measure is None:
-            return squared, squared
-        return squared, ranks.mean(stage.measure(held, values), len(held.hidden))
+        values = []
+        for likelihood, out in zip(self.likelihoods, model.decode(held.inputs), strict=True):
+            values.append(likelihood.mean(out[0].float(), held.inputs.context))
+        squared = compared = held.mean_error(values)
+        if stage.measure is not None:
+            compared = stage.measure(held, values)
+        if ranks.size() > 1:
+            squared, compared = ranks.means([squared, compared], len(held.hidden))
+        return squared, compared
 
     def _copy_first(self) -> None:
         """Copy the weights of the first rank to all."""
-        if ranks.size() > 1:
-            state = ranks.by_first(lambda: {k: v.cpu() for k, v in self.model.state_dict().items()})
-            load_state(self.model, state)
+        state = ranks.by_first(lambda: {k: v.cpu() for k, v in self.model.state_dict().items()})
+        load_state(self.model, state)
 
     def _save(self) -> None:
         """Write a checkpoint if it is due, and end training if a signal asked for it."""
-        c, number = self.settings.checkpoint, max(ranks.gathered(stopping.requested() or 0))
+        c, number = self.settings.checkpoint, stopping.State.requested
+        if ranks.size() > 1:
+            number = max(ranks.gathered(number))
         due = c is not None and (c.due() or self.at.finished or number)
         if c is not None and due and ranks.rank() == 0:
             tensors = {f"model.{k}": v for k, v in self.model.state_dict().items()}

@@ -57,9 +57,10 @@ class Step:
     def read_terms(self, step: int) -> dict[str, float]:
         """Return the average of every term since the last call; raise if one is not finite."""
         assert self.totals is not None
-        data, totals = self.data, ranks.add_up(self.totals) / self.seen
-        with ranks.waiting():  # on a GPU, for the sum
-            terms = dict(zip(self.names, totals.tolist(), strict=True))
+        data, several = self.data, ranks.size() > 1
+        totals = ranks.add_up(self.totals) if several else self.totals
+        with ranks.waiting() if several else nullcontext():  # on a GPU, for the sum
+            terms = dict(zip(self.names, (totals / self.seen).tolist(), strict=True))
         self.totals.zero_()
         self.seen = 0
         for name, value in terms.items():
@@ -79,7 +80,8 @@ class Step:
         bf16 = torch.autocast(device, torch.bfloat16) if self.bf16 else nullcontext()
         part, count = rows, len(rows)
         shard: AbstractContextManager[None] = nullcontext()
-        if ranks.size() > 1:
+        several = ranks.size() > 1
+        if several:
             share = ranks.share(len(rows))
             count = share.stop - share.start
             if not count:  # one row of weight zero, so that noise is drawn as on the other ranks
@@ -91,7 +93,8 @@ class Step:
         values = torch.stack(list(terms.values()))
         loss = values.sum() if count == len(rows) else values.sum() * (count / len(rows))
         loss.backward()  # type: ignore[no-untyped-call]
-        ranks.add_gradients(self.model.parameters())
+        if several:
+            ranks.add_gradients(self.model.parameters())
         if self.clip is not None:
             nn.utils.clip_grad_norm_(self.model.parameters(), self.clip, foreach=True)
         self.optimizer.step()

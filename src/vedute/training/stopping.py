@@ -28,15 +28,16 @@ class TerminatedError(BaseException):
         return f"{ended}; {self.advice}" if self.advice else ended
 
 
-class _State:
-    training = False  # an epoch is running, and training can stop at its end
-    requested: int | None = None
+class State:
+    """The signal that arrived, 0 before, and whether training can stop for it after its epoch."""
+
+    training, requested = False, 0
 
 
 def _handle(number: int, _frame: FrameType | None) -> None:
-    repeated = _State.requested is not None
-    _State.requested = number
-    if repeated or not _State.training:
+    repeated = State.requested > 0
+    State.requested = number
+    if repeated or not State.training:
         raise TerminatedError(number)
 
 
@@ -47,7 +48,7 @@ def terminable() -> Iterator[None]:
         yield
         return
     before = {number: signal.signal(number, _handle) for number in SIGNALS}
-    _State.requested = None
+    State.requested = 0
     try:
         yield
     finally:
@@ -57,14 +58,9 @@ def terminable() -> Iterator[None]:
 
 @contextmanager
 def deferred() -> Iterator[None]:
-    """Defer signals: `requested` returns them."""
-    _State.training = True
+    """Defer signals: `State.requested` holds them."""
+    State.training = True
     try:
         yield
     finally:
-        _State.training = False
-
-
-def requested() -> int | None:
-    """Return the signal that arrived, or None."""
-    return _State.requested
+        State.training = False

@@ -227,7 +227,7 @@ class ChainedFill(WarmStart, ComponentsFill):
             x.append(self._initialized(parts[v]))
         self.regressions_: list[list[Regression]] = []
         chosen: list[dict[str, float]] = self.choice_.setdefault("views", [])
-        with progress.counted(self.n_rounds * len(small.widths), "regression"):
+        with progress.task("", self.n_rounds * len(small.widths), "regression"):
             for _ in range(self.n_rounds):
                 regressions, predictions = [], []
                 for v, at in enumerate(small.places):
