@@ -63,9 +63,19 @@ class Estimator(Method):
         groups: one per sample, if samples belong together (visits of one patient). A view that is
         held out for early stopping and evaluation is then hidden in all samples of a group.
         """
-        check_not_split(X)
-        before = self.__dict__
-        self.__dict__ = {k: v for k, v in before.items() if not k.endswith("_")}
+        caller = inspect.currentframe()
+        while caller and str(caller.f_globals.get("__name__")).startswith("vedute."):
+            caller = caller.f_back
+        split = caller is not None and caller.f_code.co_name in SPLITTERS
+        if split and isinstance(X, (list, tuple)) and isinstance(as_table(X), (list, tuple)):
+            raise TypeError(
+                "cross-validation splits a list of views as if each view were a sample; "
+                "pass vedute.Views.of(X)"
+            )
+        before, self.__dict__ = self.__dict__, dict(self.__dict__)
+        for name in before:
+            if name.endswith("_"):
+                delattr(self, name)
         try:
             self.learner.fit(X, groups)
             self._fitted_with = self.get_params(deep=False)
@@ -90,7 +100,7 @@ class Estimator(Method):
         that of its first expert.
         """
         if dask_frames.are_given(X) and not return_std:
-            return dask_frames.transform(self, X)
+            return dask_frames.results(self, X, "transform")
         learner, views = self.learner, self.learner.entry(X).views
         verbs = [self.embed, *([self.embed_std] if return_std else [])]
         results: list[Any] = [learner.by_scaled_rows(verb, views) for verb in verbs]
@@ -103,7 +113,7 @@ class Estimator(Method):
     def predict(self, X: Any) -> NDArray[np.int64]:
         """Return the cluster of each sample, (n,)."""
         if dask_frames.are_given(X):
-            return dask_frames.predict(self, X)  # type: ignore[no-any-return]
+            return dask_frames.results(self, X, "predict")  # type: ignore[no-any-return]
         learner = self.learner
         return np.array(learner.by_scaled_rows(learner.labels, learner.entry(X).views))
 
@@ -291,20 +301,6 @@ class Estimator(Method):
 def saveable(params: dict[str, Any]) -> dict[str, Any]:
     """Return the settings that are written to files."""
     return {k: v for k, v in params.items() if k not in UNSAVED}
-
-
-def check_not_split(X: Any) -> None:
-    """Reject a list of views that scikit-learn has split as if each view were a sample."""
-    frame = inspect.currentframe()
-    assert frame is not None
-    while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith("vedute."):
-        frame = frame.f_back
-    split = frame.f_code.co_name in SPLITTERS and isinstance(X, (list, tuple))
-    if split and isinstance(as_table(X), (list, tuple)):
-        raise TypeError(
-            "cross-validation splits a list of views as if each view were a sample; "
-            "pass vedute.Views.of(X)"
-        )
 
 
 def check_count(name: str, n: Any) -> None:

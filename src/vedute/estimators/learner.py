@@ -6,7 +6,7 @@ import logging
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 from typing import Any
@@ -40,12 +40,12 @@ ONE_VIEW = (
 )
 
 
+@dataclass
 class Learner:
     """The learner of a method, without a state: it holds out views, fits, calibrates, refits and
     clusters. Learned attributes are on the method, the state of one fit is in its context."""
 
-    def __init__(self, model: Method) -> None:
-        self.model = model
+    model: Method
 
     def entry(self, X: Any) -> Entry:
         """Return X as passed, compared with the fitted views."""
@@ -94,8 +94,6 @@ class Learner:
         verbose = self.model.verbose if len(data) >= MANY_ROWS else False
         with progress.shown(verbose), progress.task(name, total, unit):
             yield
-
-    # Fitting.
 
     def fit(self, X: Any, groups: Any = None) -> None:
         """Fit the method to X; groups: one per sample, if samples belong together."""
@@ -171,12 +169,11 @@ class Learner:
         if few:
             rows = "rows" if context.groups is None else "small groups"
             model.log(f"too few {rows} with two views: none is hidden to stop training early")
-        held, visible = None, data
+        held, visible, entries = None, data, None
         if hidden is not None:
             held = holdout.HoldOut.of(data, hidden, model.scalers, context.groups)
             visible = data.hide(hidden)
         inputs = self.without_entries(visible) if model.hides() else visible
-        entries = None
         if inputs is not visible:
             entries = holdout.HiddenEntries.of(inputs, visible, context.groups)
         refits = refits and inputs is not data
@@ -185,7 +182,7 @@ class Learner:
         if model.generative:
             self.calibrate(data, held, context)
         if entries is not None:
-            self.calibrate_holes(entries)
+            model.views_ = self.imputer().calibrated(entries, model.shrinks)
         model.learned_again_ = refits and not context.interrupted
         if model.learned_again_:
             model.learn(data, None, replace(context, number=2))
@@ -225,10 +222,6 @@ class Learner:
             model.hidden_predictions_ = results | explanation.contributions(self.imputer(), held)
         model.r2_in_units_ = cross_fitting.r2_in_units(model.r2_, model.hidden_predictions_)
 
-    def calibrate_holes(self, held: holdout.HiddenEntries) -> None:
-        """Calibrate single entries of views with holes."""
-        self.model.views_ = self.imputer().calibrated(held, self.model.shrinks)
-
     def cluster(self, data: Views) -> None:
         """Cluster the training samples, if clusters are requested."""
         model = self.model
@@ -242,8 +235,6 @@ class Learner:
         model.centers_ = clustering.centers(z, model.n_clusters_, seed)
         model.labels_ = clustering.nearest(z, model.centers_)
 
-    # Clusters.
-
     def labels(self, data: Views, z: Array | None = None) -> NDArray[np.int64]:
         """Return the clusters of samples, (n,); z: their representation, if already computed."""
         soft = self.model.soft_labels(data)
@@ -254,9 +245,8 @@ class Learner:
 
     def require_clusters(self) -> None:
         """Raise if clusters are needed but were not requested."""
-        model = self.model
-        clustered = hasattr(model, "centers_") or hasattr(model, "labels_")
-        clustering.require(model.n_clusters if clustered else None, type(model).__name__)
+        clustered = hasattr(self.model, "centers_") or hasattr(self.model, "labels_")
+        clustering.require(self.model.n_clusters if clustered else None, type(self.model).__name__)
 
     def smoke_test(self) -> None:
         """Apply a loaded model to samples at the mean of every view, one with all views and one

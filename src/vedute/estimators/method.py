@@ -6,6 +6,7 @@ import logging
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from types import ModuleType
 from typing import Any, ClassVar, Literal
 
@@ -84,12 +85,12 @@ class Learned:
     @property
     def specs(self) -> list[ViewSpec]:
         """The specifications of the fitted views."""
-        return [view.spec for view in self.views_]
+        return [*map(attrgetter("spec"), self.views_)]
 
     @property
     def scalers(self) -> list[Scaler]:
         """The scalers of the fitted views."""
-        return [view.scaler for view in self.views_]
+        return [*map(attrgetter("scaler"), self.views_)]
 
 
 @estimator
@@ -123,8 +124,7 @@ class Method(Learned, ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # ty
     verbose: bool | None = setting(
         None,
         "None: a bar in a terminal, a line in a notebook, else a line in the log per minute. True: "
-        "loss terms and hidden error in the log, printed if no handler is set. False: "
-        "nothing.",
+        "loss terms and hidden error in the log, printed if no handler is set. False: nothing.",
     )
 
     paper: ClassVar[str] = ""  # authors, venue and year: "Gao & Pu, ICLR 2025"
@@ -166,7 +166,9 @@ class Method(Learned, ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # ty
 
     def check_settings(self) -> None:
         """Reject settings by their declarations; methods add checks of combinations."""
-        settings.check(self)
+        for name in settings.declared(self):
+            if problem := settings.problem_with(type(self), name, getattr(self, name)):
+                raise ValueError(problem)
 
     def check(self, raw: Views) -> None:
         """Reject data that the method cannot learn from, beyond the checks for all methods."""

@@ -6,6 +6,7 @@ import platform
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from functools import cache
+from itertools import repeat
 from operator import attrgetter
 from typing import Any, Self, get_args, get_type_hints
 
@@ -50,11 +51,11 @@ class NetworkEstimator(Estimator):
     device: str | torch.device
     precision: str
 
-    generative = Ability(lambda cls: all(issubclass(m, Generative) for m in models(cls)))
+    generative = Ability(lambda cls: all(map(issubclass, models(cls), repeat(Generative))))
     generates = Ability(
         lambda cls: cls.generative and all(m.prior is not Generative.prior for m in models(cls))
     )
-    soft = Ability(lambda cls: all(issubclass(m, Clusterer) for m in models(cls)))
+    soft = Ability(lambda cls: all(map(issubclass, models(cls), repeat(Clusterer))))
 
     @abstractmethod
     def build(self, shapes: Shapes, likelihoods: Likelihoods, names: Names, length: int) -> Model:

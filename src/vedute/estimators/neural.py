@@ -13,7 +13,7 @@ from vedute.data.views import Shapes, Views
 from vedute.estimators.context import FitContext
 from vedute.estimators.networks import NetworkEstimator, models
 from vedute.estimators.neural_training import Training
-from vedute.estimators.settings import Range, estimator, setting
+from vedute.estimators.settings import Range, choice, estimator, setting
 from vedute.nn import coders, convolutions
 from vedute.scale import ranks
 from vedute.training.history import Record
@@ -28,16 +28,10 @@ class NeuralEstimator(NetworkEstimator):
 
     steps: int = setting(2300, "Most steps of optimisation.", at_least=1, length=True)
     epochs: int | None = setting(
-        None,
-        "Count training, and all its stages, in passes over the data instead of steps.",
-        at_least=1,
-        length=True,
+        None, "Most passes over the data; stages then count these.", at_least=1, length=True
     )
     batch_size: int = setting(
-        128,
-        "Rows per step; each epoch is shuffled and drops a last batch smaller than an eighth "
-        "of this.",
-        at_least=1,
+        128, "Rows per step; a last batch below an eighth of it is left out.", at_least=1
     )
     lr: float = setting(2e-3, "Learning rate.", above=0, tune=Range(3e-4, 1e-2, log=True))
     weight_decay: float = setting(0.0, "Weight decay of the optimizer.", at_least=0)
@@ -47,18 +41,13 @@ class NeuralEstimator(NetworkEstimator):
     )
     patience: int = setting(400, "Steps to wait for a smaller hidden error.", at_least=1)
     components: int | None = setting(
-        64,
-        "Number of principal components that replace a much wider view of text or counts; "
-        "None: all columns.",
-        at_least=1,
+        64, "Principal components that replace wide text or counts; None: all.", at_least=1
     )
     device: str | torch.device = setting(
         "auto", "`cpu`, `cuda`, `mps`, or `auto`: a GPU if available."
     )
-    precision: str = setting(
-        "auto",
-        "Precision of networks; `auto`: bf16 for images on a GPU.",
-        choices=("auto", "float32", "bf16"),
+    precision: str = choice(
+        ("auto", "float32", "bf16"), "Precision of networks; `auto`: bf16 for images on a GPU."
     )
     checkpoint: str | Path | None = setting(
         None, "A folder to resume from after an interruption; needs `random_state`."

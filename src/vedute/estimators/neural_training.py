@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
+from operator import attrgetter
 from threading import Thread
 from time import monotonic
 from typing import Any
@@ -94,7 +95,7 @@ class Training:
             model.settings_ = params
             model.front_ = front.learn(model.views_, data, model.components, model.seed_)
             model.model_ = model.build_networks().to(device)
-            coders.start_at(model.model_, [view.scaler.mean for view in model.views_])
+            coders.start_at(model.model_, [*map(attrgetter("mean"), model.scalers)])
         else:
             model.steps_, before = refit_steps, model.model_.state_dict()
             model.model_ = model.build_networks().to(device)

@@ -17,14 +17,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from multiprocessing import parent_process
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from vedute.data.escaping import escaped
 from vedute.training.history import Record
-
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
 
 PER_SECOND = 4.0  # updates
 LOG_SECONDS = 60.0  # between two lines of the log
@@ -46,13 +42,13 @@ class Task:
 
     def status(self) -> str:
         """Return its status: step 120 of 700 · about 9 s left · stage 2 · hidden error 0.512"""
-        parts = []
+        count = left = ""
         if self.total is not None and self.unit:
-            parts.append(f"{self.unit} {self.done:.0f} of {self.total:.0f}")
+            count = f"{self.unit} {self.done:.0f} of {self.total:.0f}"
         if self.total is not None and self.done:
-            left = (monotonic() - self.since) * max(self.total / self.done - 1, 0.0)
-            parts.append(f"about {duration(left if self.left is None else self.left)} left")
-        return " · ".join(filter(None, [*parts, self.note]))
+            seconds = (monotonic() - self.since) * max(self.total / self.done - 1, 0.0)
+            left = f"about {duration(seconds if self.left is None else self.left)} left"
+        return " · ".join(filter(None, [count, left, self.note]))
 
 
 def duration(seconds: float) -> str:
@@ -74,9 +70,6 @@ def lines(tasks: list[Task]) -> list[tuple[str, Task]]:
     return results
 
 
-# Displays.
-
-
 @dataclass
 class Display:
     """A display of `tasks`, the outermost first; this one shows nothing."""
@@ -96,7 +89,7 @@ class Display:
 class Terminal(Display):
     """A bar per task, below printed lines. The console refreshes PER_SECOND times per second."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Any) -> None:
         from rich.live import Live
 
         super().__init__()
@@ -109,7 +102,7 @@ class Terminal(Display):
         )
         self.live.start()
 
-    def _bars(self) -> Table:
+    def _bars(self) -> Any:
         from rich.progress_bar import ProgressBar
         from rich.table import Table
         from rich.text import Text
@@ -198,17 +191,14 @@ def _display() -> Display:
     return Log() if console is None else Terminal(console)
 
 
-def _console() -> Console | None:
-    """Return the terminal at stderr, if it can overwrite lines."""
+def _console() -> Any:
+    """Return the terminal at stderr, or None if it cannot overwrite lines."""
     if sys.stderr is None or not sys.stderr.isatty():
         return None
     from rich.console import Console
 
     console = Console(stderr=True)
     return console if console.is_interactive else None
-
-
-# Interface for the rest of the package.
 
 
 class _Local(threading.local):

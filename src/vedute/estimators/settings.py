@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import operator
 import sys
 import typing
 from collections.abc import Callable, Mapping, Sequence
@@ -16,6 +15,7 @@ from functools import cache
 from inspect import cleandoc, isabstract
 from math import isfinite
 from numbers import Integral, Real
+from operator import ge, gt, le, lt
 from textwrap import fill, indent
 from types import ModuleType, NoneType, UnionType
 from typing import Any, Literal, NamedTuple, TypeVar, dataclass_transform, get_args, get_origin
@@ -26,12 +26,7 @@ from numpy.random import Generator
 KEY = "setting"  # in the metadata of a field
 UNSAVED = ("callbacks",)
 LOOSE = ("device", "verbose", "checkpoint", "checkpoint_minutes", *UNSAVED)  # may change after fit
-BOUNDS = {
-    "at_least": operator.ge,
-    "above": operator.gt,
-    "at_most": operator.le,
-    "below": operator.lt,
-}
+BOUNDS = {"at_least": ge, "above": gt, "at_most": le, "below": lt}
 SINGULAR: dict[Any, str] = {
     int: "a whole number",
     float: "a number",
@@ -51,13 +46,12 @@ DOCTEST = """
 {size}
 """
 T = TypeVar("T")
-
-
-# Search spaces of `vedute tune`, the `tune` of a declaration.
+# The types of the attributes of a class.
+hints: Callable[[Any], dict[str, Any]] = cache(typing.get_type_hints)
 
 
 class Choice(NamedTuple):
-    """A choice of one of these ordered values."""
+    """A search space of `vedute tune`: a choice of one of these ordered values."""
 
     values: tuple[Any, ...]
     factor: None = None
@@ -76,8 +70,8 @@ class Choice(NamedTuple):
 
 
 class Range(NamedTuple):
-    """A range of numbers from low to high. `factor`: a name; the defaults of all settings with the
-    same name are multiplied by the same number."""
+    """A search space of numbers from low to high. `factor`: a name; the defaults of all settings
+    with the same name are multiplied by the same number."""
 
     low: float
     high: float
@@ -165,16 +159,6 @@ def declared(cls: Any) -> dict[str, Setting]:
     return settings
 
 
-# Values.
-
-
-def check(made: Any) -> None:
-    """Raise for the first setting of an estimator with a wrong type or out of range."""
-    for name in declared(made):
-        if problem := problem_with(type(made), name, getattr(made, name)):
-            raise ValueError(problem)
-
-
 def problem_with(cls: Any, name: str, value: Any) -> str | None:
     """Say why a setting of the class cannot have this value, or return None."""
     hint, declaration = hints(cls)[name], declared(cls)[name]
@@ -198,12 +182,6 @@ def problem_with(cls: Any, name: str, value: Any) -> str | None:
             if not finite:
                 return f"{many}{name} must be finite, got {value!r}"
     return None
-
-
-@cache
-def hints(cls: Any) -> dict[str, Any]:
-    """Return the types of the attributes of a class."""
-    return typing.get_type_hints(cls)
 
 
 def fits(value: Any, hint: Any) -> bool:
@@ -245,9 +223,6 @@ def words(hint: Any) -> str:
         return "a dict by view"
     name = str(getattr(kind, "__name__", kind))
     return SINGULAR.get(kind, f"{'an' if name[0] in 'AEIOU' else 'a'} {name}")
-
-
-# Docstrings.
 
 
 class Docstring:

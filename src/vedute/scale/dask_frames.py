@@ -26,11 +26,8 @@ class Place(NamedTuple):
     that have it. empty: the view without rows."""
 
     indicator: str
+    columns: list[str]
     empty: pd.DataFrame
-
-    @property
-    def columns(self) -> list[str]:
-        return [f"{self.indicator}.{i}" for i in range(self.empty.shape[1])]
 
 
 Places = dict[str, Place]
@@ -83,20 +80,14 @@ def _imputed(
     return [{k: table.loc[part.index] for k, table in end.items()} for end in named]
 
 
-def transform(model: Estimator, X: Any) -> Frame:
-    """Return the representation: a frame of D columns, named as in `get_feature_names_out`."""
-    empty = pd.DataFrame(model.embedding_[:0], columns=model.get_feature_names_out())
-    return _mapped(model, X, "transform", empty)
-
-
-def predict(model: Estimator, X: Any) -> Frame:
-    """Return the cluster of each sample."""
-    return _mapped(model, X, "predict", pd.Series(np.empty(0, np.int64), name="cluster"))
-
-
-def _mapped(model: Estimator, X: Any, verb: str, empty: Any) -> Frame:
+def results(model: Estimator, X: Any, verb: str) -> Frame:
+    """Return the representation of each sample, a frame of D columns named as in
+    `get_feature_names_out`; with the verb `predict` its cluster."""
     from dask import delayed
 
+    empty: Any = pd.Series(np.empty(0, np.int64), name="cluster")
+    if verb == "transform":
+        empty = pd.DataFrame(model.embedding_[:0], columns=model.get_feature_names_out())
     joined, places = _joined(X)
     part = partial(_part, places=places, verb=verb, empty=empty)
     meta = empty.set_axis(joined._meta.index, axis=0)
@@ -117,11 +108,13 @@ def _joined(X: Any) -> tuple[Frame, Places]:
     """Join frames by sample, keeping samples that any frame has; one frame has no places."""
     if not isinstance(X, Mapping):
         return X, {}
-    places = {str(k): Place(str(i), frame._meta) for i, (k, frame) in enumerate(X.items())}
-    numbered = [
-        frame.map_partitions(partial(_numbered, place=place), meta=_numbered(place.empty, place))
-        for frame, place in zip(X.values(), places.values(), strict=True)
-    ]
+    places, numbered = {}, []
+    for i, (name, frame) in enumerate(X.items()):
+        columns = [f"{i}.{column}" for column in range(frame._meta.shape[1])]
+        places[str(name)] = Place(str(i), columns, frame._meta)
+    for frame, place in zip(X.values(), places.values(), strict=True):
+        meta = _numbered(place.empty, place)
+        numbered.append(frame.map_partitions(partial(_numbered, place=place), meta=meta))
     return reduce(lambda a, b: a.join(b, how="outer"), numbered), places
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field
 
@@ -173,12 +173,19 @@ class Loop:
 
     def _epoch(self, stage: Stage) -> None:
         assert self.step is not None
+        """Train for an epoch, in batches that are shuffled unless the stage takes full ones."""
         at = self.at
         self.model.train()
-        for rows in self.feed(self._batches(stage)):
+        rows = torch.arange(len(self.data)) if stage.rows is None else stage.rows.cpu()
+        rows = rows.nonzero()[:, 0] if rows.dtype == torch.bool else rows
+        if self.batch_size:
+            rows = shuffled(rows) if self.data.on_disk else rows[torch.randperm(len(rows))]
+        rows = rows.to(self.data.mask.device, non_blocking=True)
+        size = min(self.batch_size, len(rows)) or len(rows)
+        for batch in self.feed(torch.split(rows, size)[: batches(len(rows), size)]):
             if at.stage_step == self.steps:
                 break
-            self.step(rows)
+            self.step(batch)
             at.stage_step += 1
             at.step += 1
             if self.on_step is not None:
@@ -194,16 +201,6 @@ class Loop:
         self.history.append(record)
         if self.on_epoch is not None:
             self.on_epoch(record)
-
-    def _batches(self, stage: Stage) -> Sequence[Tensor]:
-        """Return the rows of an epoch in batches, shuffled unless the stage takes full batches."""
-        rows = torch.arange(len(self.data)) if stage.rows is None else stage.rows.cpu()
-        rows = rows.nonzero()[:, 0] if rows.dtype == torch.bool else rows
-        if self.batch_size:
-            rows = shuffled(rows) if self.data.on_disk else rows[torch.randperm(len(rows))]
-        rows = rows.to(self.data.mask.device, non_blocking=True)
-        size = min(self.batch_size, len(rows)) or len(rows)
-        return torch.split(rows, size)[: batches(len(rows), size)]
 
     def _watch(self, stage: Stage, record: Record) -> None:
         """Check early stopping: the error at hidden views, and the best weights so far."""

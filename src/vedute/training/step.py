@@ -6,7 +6,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
 
@@ -36,16 +36,14 @@ class Step:
     bf16: bool = False
     compiled: bool = False
 
-    def __post_init__(self) -> None:
-        self.capture = self.stage.capture and self.data.mask.is_cuda and ranks.capturable()
-        self.graphs: dict[int, tuple[torch.cuda.CUDAGraph, Tensor]] = {}
-        self.names: list[str] = []
-        self.totals: Tensor | None = None
-        self.seen = 0
+    graphs: dict[int, tuple[torch.cuda.CUDAGraph, Tensor]] = field(default_factory=dict)
+    names: Sequence[str] = ()  # of the terms
+    totals: Tensor | None = None  # sums of the terms over `seen` rows
+    seen: int = 0
 
     def __call__(self, rows: Tensor) -> None:
         self.seen += len(rows)
-        if not self.capture:
+        if not (self.stage.capture and self.data.mask.is_cuda and ranks.capturable()):
             self._run(rows)
             return
         if len(rows) not in self.graphs:
