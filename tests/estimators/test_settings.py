@@ -20,7 +20,6 @@ from vedute.estimators.neural import NeuralEstimator
 from vedute.estimators.settings import (
     Setting,
     attributes,
-    check,
     declared,
     estimator,
     fits,
@@ -66,9 +65,9 @@ def test_every_setting_says_what_it_means(cls):
 @every_class
 def test_defaults_and_presets_are_what_is_declared(cls):
     if cls is not BestPair:
-        check(cls())
+        cls().check_settings()
         for preset in presets.load(cls.__module__.rpartition(".")[2]).values():
-            check(cls(**preset))
+            cls(**preset).check_settings()
 
 
 def test_another_default_keeps_the_rest_of_the_declaration():

@@ -168,12 +168,12 @@ class Estimator(Method):
             return filling.on_disk(views, parts)
 
     def impute_proba(self, X: Any) -> dict[str, pd.DataFrame]:
-        """Return the probability of each category for each sample, by view; views without
-        categories are left out. An observed category has probability 1, the others 0.
+        """Return the probability of each category for each sample, by view; an observed category
+        has probability 1, the others 0.
 
         A one-hot view of three or more categories keeps its own columns. In other views columns are
         pairs (column, category), so that `["stage"]` has one column per stage; zeros and ones have
-        the categories 0 and 1. The probabilities of a column sum to one.
+        the categories 0 and 1. Views without categories are left out.
         """
         entry = self.learner.entry(X)
         data = self.learner.scaled(entry)

@@ -30,10 +30,7 @@ from vedute.scale import ranks
 log = logging.getLogger("vedute")
 BATCHES = 8  # per scaled chunk
 MANY_ROWS = 5000  # rows from which on imputing and explaining show progress
-NO_SHARED_ROWS = (
-    "no sample has two views, so the relation between views cannot be learned; do the samples "
-    "of different views have the same ids?"
-)
+NO_SHARED_ROWS = "no sample has two views, so how they relate is unknown; have views the same ids?"
 ONE_VIEW = (
     "one frame is one view; to split it, pass columns={'a': [...], 'b': [...]}, a dict of frames, "
     "or columns of two levels, the view above"

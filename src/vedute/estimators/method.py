@@ -6,6 +6,7 @@ import logging
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from operator import attrgetter
 from types import ModuleType
 from typing import Any, ClassVar, Literal
@@ -28,11 +29,11 @@ Array = NDArray[Any]
 log = logging.getLogger("vedute")
 
 
+@dataclass
 class Ability:
     """An ability of a method, derived from its class, never from a flag that could disagree."""
 
-    def __init__(self, answer: Callable[[Any], bool]) -> None:
-        self.answer = answer
+    answer: Callable[[Any], bool]
 
     def __get__(self, _: object, cls: type[Any]) -> bool:
         return self.answer(cls)
@@ -114,8 +115,7 @@ class Method(Learned, ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # ty
         "the kind: for all views, one each, or by name.",
     )
     scaling: str = choice(
-        ("auto", "standard", "minmax", "none"),
-        "Scaling of each feature; `auto` depends on the kind of its view.",
+        ("auto", "standard", "minmax", "none"), "Scaling of features; `auto` depends on the kind."
     )
     columns: dict[str, Any] | None = setting(None, 'Splits a table into views: `{"a": slice(50)}`.')
     random_state: int | np.random.Generator | np.random.RandomState | ModuleType | None = setting(

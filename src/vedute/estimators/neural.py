@@ -36,33 +36,25 @@ class NeuralEstimator(NetworkEstimator):
     lr: float = setting(2e-3, "Learning rate.", above=0, tune=Range(3e-4, 1e-2, log=True))
     weight_decay: float = setting(0.0, "Weight decay of the optimizer.", at_least=0)
     clip: float | None = setting(None, "Largest norm of the gradient; None: no limit.", above=0)
-    early_stopping: bool = setting(
-        True, "Hide about a tenth of the observed views; they end the training."
-    )
+    early_stopping: bool = setting(True, "Hide about a tenth of observed views to end training.")
     patience: int = setting(400, "Steps to wait for a smaller hidden error.", at_least=1)
     components: int | None = setting(
         64, "Principal components that replace wide text or counts; None: all.", at_least=1
     )
-    device: str | torch.device = setting(
-        "auto", "`cpu`, `cuda`, `mps`, or `auto`: a GPU if available."
-    )
+    device: str | torch.device = setting("auto", "`cpu`, `cuda`, `mps`; `auto`: a GPU if any.")
     precision: str = choice(
         ("auto", "float32", "bf16"), "Precision of networks; `auto`: bf16 for images on a GPU."
     )
-    checkpoint: str | Path | None = setting(
-        None, "A folder to resume from after an interruption; needs `random_state`."
-    )
+    checkpoint: str | Path | None = setting(None, "A folder to resume from; needs `random_state`.")
     checkpoint_minutes: float = setting(5.0, "Minutes between two checkpoints.", at_least=0)
     callbacks: Sequence[Callable[[Record], object]] | None = setting(
         None, "Functions that are called with every record of the history; not saved."
     )
 
     attributes: ClassVar[dict[str, str]] = {
-        "history_": "Per epoch: step, stage, loss terms, error on hidden views; in the last also "
-        "why training ended.",
+        "history_": "Per epoch: step, stage, terms, hidden error; last also why training ended.",
         "model_": "The trained networks, a `torch.nn.Module`.",
-        "settings_": "Settings as they were used: what was passed or, for None and "
-        "`auto`, what data and device decided.",
+        "settings_": "Settings as used: as passed or, for None and `auto`, as decided by data.",
         "front_": "Per view, the principal components as input of networks; None: all columns.",
     }
     streams = True

@@ -225,12 +225,12 @@ def words(hint: Any) -> str:
     return SINGULAR.get(kind, f"{'an' if name[0] in 'AEIOU' else 'a'} {name}")
 
 
+@dataclass
 class Docstring:
-    """The docstring of an estimator: the text of its author, and the sections of numpydoc, made
-    from the code."""
+    """The docstring of an estimator: the text of its author and, from the code, the sections of
+    numpydoc."""
 
-    def __init__(self, text: str) -> None:
-        self.text = text
+    text: str
 
     def __get__(self, _: object, cls: Any) -> str:
         text, _, example = self.text.partition("\n\nExamples\n--------\n")
@@ -238,9 +238,11 @@ class Docstring:
         if concrete and not example:
             use, size = ("impute(X)[1]", "(60, 5)") if cls.generative else ("predict(X)", "(60,)")
             example = DOCTEST.format(name=cls.__name__, use=use, size=size).strip()
-        for f in fields(cls):
+        for f, declaration in zip(fields(cls), declared(cls).values(), strict=True):
             default = "" if f.default is MISSING else f", default {f.default!r}"
-            meaning = indent(fill(explained(f), 80), "    ")
+            limits = declaration.limits()
+            limits = f" {limits[0].upper()}{limits[1:]}." if limits else ""
+            meaning = indent(fill(f"{declaration.meaning}{limits}", 80), "    ")
             parameters.append(f"{f.name} : {f.type}{default}\n{meaning}")
         sections = {
             "Parameters": "\n".join(parameters),
@@ -251,13 +253,6 @@ class Docstring:
         }
         titled = (f"{k}\n{'-' * len(k)}\n{v}" for k, v in sections.items() if v)
         return "\n\n".join([text, *titled])
-
-
-def explained(declared_field: Field[Any]) -> str:
-    """Describe the meaning of a setting and its possible values."""
-    declaration: Setting = declared_field.metadata.get(KEY, Setting())
-    limits = declaration.limits()
-    return declaration.meaning + (f" {limits[0].upper()}{limits[1:]}." if limits else "")
 
 
 def attributes(cls: type[Any]) -> dict[str, str]:

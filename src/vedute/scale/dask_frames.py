@@ -31,6 +31,7 @@ class Place(NamedTuple):
 
 
 Places = dict[str, Place]
+Tables = dict[str, pd.DataFrame]
 
 
 def are_given(X: Any) -> bool:
@@ -54,23 +55,17 @@ def impute(model: Estimator, X: Any, interval: float | None = None) -> list[Any]
     work, fitted = delayed(partial(_imputed, places, empty, interval)), delayed(model)
     parts = [work(part, fitted) for part in joined.to_delayed()]
     divisions = joined.divisions if joined.known_divisions else None
-    results = [
-        {
-            k: from_delayed([part[end][k] for part in parts], meta, divisions, verify_meta=False)
-            for k, meta in empty.items()
-        }
-        for end in range(1 if interval is None else 3)
-    ]
-    return results if places else [part[ONE] for part in results]
+    ends: list[Any] = [{}] if interval is None else [{}, {}, {}]
+    for i, end in enumerate(ends):
+        for k, meta in empty.items():
+            tables = [part[i][k] for part in parts]
+            end[k] = from_delayed(tables, meta, divisions, verify_meta=False)
+    return ends if places else [end[ONE] for end in ends]
 
 
 def _imputed(
-    places: Places,
-    empty: dict[str, pd.DataFrame],
-    interval: float | None,
-    part: pd.DataFrame,
-    model: Estimator,
-) -> list[dict[str, pd.DataFrame]]:
+    places: Places, empty: Tables, interval: float | None, part: pd.DataFrame, model: Estimator
+) -> list[Tables]:
     """Impute a partition: a dict of views, three with an interval."""
     if part.empty:
         return [empty] * 3

@@ -47,7 +47,8 @@ def share(n: int) -> slice:
 
 def add_up(t: Tensor) -> Tensor:
     """Sum over all of several ranks in place, with the same bits on each."""
-    _with_others(lambda: distributed.all_reduce(t))
+    with waiting():
+        distributed.all_reduce(t)
     return t
 
 
@@ -71,7 +72,8 @@ def by_first(work: Callable[[], T]) -> T:
             outcome[0] = work()
         except Exception as error:
             outcome[0] = error
-    _with_others(lambda: distributed.broadcast_object_list(outcome, 0))
+    with waiting():
+        distributed.broadcast_object_list(outcome, 0)
     if isinstance(outcome[0], Exception):
         raise outcome[0]
     result: T = outcome[0]
@@ -82,7 +84,8 @@ def gathered(value: T) -> list[T]:
     """Return the values of all ranks, in order."""
     values = [value] * size()
     if len(values) > 1:
-        _with_others(lambda: distributed.all_gather_object(values, value))
+        with waiting():
+            distributed.all_gather_object(values, value)
     return values
 
 
@@ -97,20 +100,9 @@ def means(values: Sequence[float], weight: int) -> list[float]:
     return [sum(map(mul, part, weights)) / sum(weights) for part in parts]
 
 
-def _with_others(collective: Callable[[], Any]) -> None:
-    try:
-        with waiting():
-            collective()
-    except RuntimeError as error:
-        raise LostError(
-            "another rank has ended or cannot be reached, which ends the fit; torchrun "
-            "--max-restarts=1 resumes from the last checkpoint"
-        ) from error
-
-
 @contextmanager
 def waiting() -> Iterator[None]:
-    """Watch a wait for the other ranks: after LONG_WAIT a message is printed."""
+    """Watch a wait for the other ranks: print a message after LONG_WAIT, raise if one is lost."""
     # Only the first rank has its own stderr, and may be the one that was stopped.
     message = (
         f"vedute: rank {rank()} has waited {LONG_WAIT:.0f} s for the other ranks; one of them was "
@@ -121,5 +113,10 @@ def waiting() -> Iterator[None]:
     timer.start()
     try:
         yield
+    except RuntimeError as error:
+        raise LostError(
+            "another rank has ended or cannot be reached, which ends the fit; torchrun "
+            "--max-restarts=1 resumes from the last checkpoint"
+        ) from error
     finally:
         timer.cancel()
