@@ -34,8 +34,7 @@ class Estimator(Method):
     """Learn from incomplete multi-view data.
 
     X is anything `Views.of` takes: a list or dict of arrays or DataFrames, one table (cut into
-    views by `columns`), or a Views. Every verb takes any pattern of missing views, row by row.
-    """
+    views by `columns`), or a Views. Every verb takes any pattern of missing views, row by row."""
 
     verbs: ClassVar[tuple[str, ...]] = (
         *("fit", "transform", "predict", "predict_proba", "fit_predict", "fit_transform"),
@@ -61,8 +60,7 @@ class Estimator(Method):
         """Learn from X; `y` is ignored: no label ever reaches training.
 
         groups: one per sample, if samples belong together (visits of one patient). A view that is
-        held out for early stopping and evaluation is then hidden in all samples of a group.
-        """
+        held out for early stopping and evaluation is then hidden in all samples of a group."""
         caller = inspect.currentframe()
         while caller and str(caller.f_globals.get("__name__")).startswith("vedute."):
             caller = caller.f_back
@@ -97,8 +95,7 @@ class Estimator(Method):
 
         With `return_std=True`: (mean, standard deviation) of its posterior, given the observed
         views, for methods that have one: MVP, the VAEs, DVIMC, and Blend, whose representation is
-        that of its first expert.
-        """
+        that of its first expert."""
         if dask_frames.are_given(X) and not return_std:
             return dask_frames.results(self, X, "transform")
         learner, views = self.learner, self.learner.entry(X).views
@@ -143,8 +140,7 @@ class Estimator(Method):
 
         With `scale="kind"` views of counts, text and positive values are returned as floats on the
         scale that they were learned on, observed values included: for example log(1 + x) and its
-        expected value, which is not the logarithm of the expected x. Other views are unaffected.
-        """
+        expected value, which is not the logarithm of the expected x. Other views are unaffected."""
         if scale not in SCALES:
             raise ValueError(f"scale is one of {', '.join(SCALES)}, got {scale!r}")
         if interval is not None and not (isinstance(interval, Real) and 0 < interval < 1):
@@ -173,8 +169,7 @@ class Estimator(Method):
 
         A one-hot view of three or more categories keeps its own columns. In other views columns are
         pairs (column, category), so that `["stage"]` has one column per stage; zeros and ones have
-        the categories 0 and 1. Views without categories are left out.
-        """
+        the categories 0 and 1. Views without categories are left out."""
         entry = self.learner.entry(X)
         data = self.learner.scaled(entry)
         self.learner.imputer()  # rejects a method that does not impute
@@ -195,8 +190,7 @@ class Estimator(Method):
     def category_sets(self, X: Any, level: float = 0.9) -> dict[str, pd.DataFrame]:
         """Return the smallest sets of categories whose probabilities sum to at least `level`, by
         view: a frame with a row per sample and, for each column of categories, a tuple, the most
-        likely category first. An observed category is the only one in its set.
-        """
+        likely category first. An observed category is the only one in its set."""
         if not (isinstance(level, Real) and 0 < level < 1):
             raise ValueError(f"level is a probability between 0 and 1, got {level!r}")
         results = self.impute_proba(X)
@@ -210,8 +204,7 @@ class Estimator(Method):
         deviations of each feature (for text and counts, of the view). Without its only view a
         sample is imputed by the mean. `share` is the share of the changes of a missing view; shares
         sum to one, and are NaN where nothing changes. If two views are redundant, either can be
-        left out, so both changes are small.
-        """
+        left out, so both changes are small."""
         data = self.learner.scaled(X)
         with self.learner.counting("explaining", data, len(data.x), "view"):
             return explanation.explanation(self.learner.imputer(), data)
@@ -247,10 +240,8 @@ class Estimator(Method):
         return copy.filled()
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Score predictions of left-out views: 1 - error / error of mean imputation.
-
-        Every observed view of every row that has two or more is left out in turn.
-        """
+        """Score predictions of views: 1 - error / error of mean imputation. Every observed view of
+        every row that has two or more is left out in turn."""
         data = self.learner.scaled(X)
         if not self.generative:
             raise TypeError(self.cannot("be scored without labels"))

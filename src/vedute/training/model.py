@@ -32,9 +32,8 @@ class Stage:
     rows: Tensor | None = None  # (n,) bool or long, the samples; None: all
     batch_size: int | None = None  # None: the estimator's; 0: all rows in order, one batch
     watch: bool = False  # early stopping checks the hidden views in this stage
-    # A criterion, instead of the mean squared error, that decides whether the weights of the stage
-    # or the previous ones are kept (lower is better); it takes the hidden views and the predictions
-    # of all views. The stage is skipped if no views are hidden.
+    # Decides, instead of the mean squared error, whether to keep the weights of the stage (lower is
+    # better), from hidden views and predictions of all views; without them the stage is skipped.
     measure: Callable[[HoldOut, Sequence[Tensor]], float] | None = None
     capture: bool = True  # the step may be recorded once and replayed on a GPU
 
