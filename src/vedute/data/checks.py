@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import prod
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -55,7 +56,7 @@ def read(
     X = as_table(X)
     if columns is None and isinstance(getattr(X, "columns", None), pd.MultiIndex):
         columns = top_levels(X.columns)
-    fitted = {s.name: s for s in like or ()}
+    fitted = dict(zip(map(attrgetter("name"), like or ()), like or (), strict=True))
     views = named(X, columns, [*fitted])
     n, index = _rows(views, aligned)
     names, arrays, specs, missing, present = [], [], [], [], []

@@ -130,7 +130,11 @@ def drawn(values: Floats, p: Sequence[tuple[Column, Floats]]) -> Floats:
 
 def unordered(view: FittedView) -> list[Column]:
     """Return the columns of three or more categories, which have no order."""
-    return [column for column in columns(view) if len(column.categories) > 2]
+    several = []
+    for column in columns(view):
+        if len(column.categories) > 2:
+            several.append(column)
+    return several
 
 
 def smallest_sets(p: pd.DataFrame, level: float) -> pd.DataFrame:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import product
-from operator import methodcaller
+from operator import attrgetter, methodcaller
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,34 +45,38 @@ def written_whole(views: Sequence[FittedView], scale: str, interval: bool = Fals
 def filled(imputer: Imputer, entry: Entry, interval: float | None, scale: str) -> Any:
     """Return a copy of the input with missing values filled in; three with an interval."""
     anew, fitted, spread = written_whole(imputer.views, scale), imputer.views, interval is not None
-    views = [view.on_its_scale if anew else view for view in fitted]
+    views = [*map(attrgetter("on_its_scale"), fitted)] if anew else fitted
     imputer = replace(imputer, views=views)
-    unordered = {v: c for v, view in enumerate(fitted) if (c := categories.unordered(view))}
-    copies = [Filling(entry, anew)]
+    unordered, copies = dict[int, list[categories.Column]](), [Filling(entry, anew)]
     if spread:
+        for v, view in enumerate(fitted):
+            if several := categories.unordered(view):
+                unordered[v] = several
         ends_anew = written_whole(fitted, scale, interval=True)
-        copies += [Filling(entry, ends_anew, with_gaps=[*unordered]) for _ in range(2)]
+        end = partial(Filling, entry, ends_anew, with_gaps=[*unordered])
+        copies += [end(), end()]
     for batch in entry.views.batches(imputer.rows(imputer.draws_for(spread))):
         data = scaled(fitted, batch)
         means, stds = imputer.values(data, spread)
         if interval is None:
             results = [chosen(views, means)]
         else:
-            parts = enumerate(zip(views, means, stds, strict=True))
-            intervals = [interval_of(*part, data, v, float(interval)) for v, part in parts]
-            results = [[*end] for end in zip(*intervals, strict=True)]
-            for end, v in product(results[1:], unordered):
-                flat = end[v].astype(float).reshape(len(batch), -1)
+            intervals = []
+            for v, part in enumerate(zip(views, means, stds, strict=True)):
+                intervals.append(interval_of(*part, data, v, float(interval)))
+            results = [*map(list, zip(*intervals, strict=True))]
+            for bounds, v in product(results[1:], unordered):
+                flat = bounds[v].astype(float).reshape(len(batch), -1)
                 for column in unordered[v]:
                     flat[:, column.at] = np.nan
-                end[v] = flat.reshape(end[v].shape)
+                bounds[v] = flat.reshape(bounds[v].shape)
         for copy, values in zip(copies, results, strict=True):
             for v in copy.anew:
                 size = data.sizes[v] if data.sizes else None
                 observed = fitted[v].scaler.transformed(batch.x[v].double(), size).numpy()
                 values[v] = np.where(batch.seen(v).numpy(), observed, values[v])
             copy.add(batch, values)
-    objects = [copy.filled() for copy in copies]
+    objects = [*map(methodcaller("filled"), copies)]
     return Interval(*objects) if spread else objects[0]
 
 

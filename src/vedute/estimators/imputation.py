@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from operator import attrgetter, methodcaller
 from typing import Any
 
@@ -56,10 +57,11 @@ class Imputer:
 
     def decoded(self, data: Views, draws: int = 0) -> list[Array]:
         """Decode data batch by batch: L arrays (draws or 1, n, *shape_v)."""
-        parts = [self.decode(batch, draws) for batch in data.batches(self.rows(draws))]
-        if len(parts) == 1:
-            return parts[0]
-        return [np.concatenate(part, axis=1) for part in zip(*parts, strict=True)]
+        parts = []
+        for batch in data.batches(self.rows(draws)):
+            parts.append(self.decode(batch, draws))
+        whole = partial(np.concatenate, axis=1)
+        return parts[0] if len(parts) == 1 else [*map(whole, zip(*parts, strict=True))]
 
     def variances(self, data: Views) -> list[Array]:
         """Return the variances of draws of decoded values: L arrays (n, *shape_v)."""
@@ -71,13 +73,17 @@ class Imputer:
 
     def expected(self, data: Views, draws: int = 0) -> list[Array]:
         """Return decoded values with calibrated shrinkage to the mean."""
-        parts = zip(self.views, self.decoded(data, draws), data.holes, strict=True)
-        return [view.shrunk(d, holes) for view, d, holes in parts]
+        results = []
+        for v, decoded in enumerate(self.decoded(data, draws)):
+            results.append(self.views[v].shrunk(decoded, data.holes[v]))
+        return results
 
     def values(self, data: Views, spread: bool = False) -> tuple[list[Array], list[Array]]:
         """Return expected values in the user's units, L arrays, and stds if `spread`."""
         draw = self.draws_for(spread)
-        results = [(Stack(len(data)), Stack(len(data))) for _ in self.views]
+        n, results = len(data), list[tuple[Stack, Stack]]()
+        for _ in self.views:
+            results.append((Stack(n), Stack(n)))
         for batch in data.batches(self.rows(draw)):
             expected, n_seen = self.expected(batch), batch.mask.sum(1).numpy()
             draws: list[Array] = []
@@ -91,11 +97,15 @@ class Imputer:
                     stds.add(std)
                 means.add(mean if draw else view.in_units(mean, size))
             progress.advance(len(batch), "row")
-        return [m.array for m, _ in results], [s.array for _, s in results] if draw else []
+        all_means, all_stds = zip(*results, strict=True)
+        stds_of_views = [*map(attrgetter("array"), all_stds)] if draw else []
+        return [*map(attrgetter("array"), all_means)], stds_of_views
 
     def draws_for(self, spread: bool = False) -> int:
         """Return the number of posterior draws for values; means of log-normals need draws, too."""
-        return DRAWS if spread or any(view.scaler.offset is not None for view in self.views) else 0
+        for view in self.views:
+            spread = spread or view.scaler.offset is not None
+        return DRAWS if spread else 0
 
     def draw(self, data: Views) -> list[Array]:
         """Draw every view, noise included: L arrays (n, *shape_v) in the user's units."""
@@ -178,4 +188,4 @@ class Imputer:
     @property
     def numbers(self) -> int:
         """The number of decoder outputs for one sample."""
-        return sum(int(np.prod(view.output_shape)) for view in self.views)
+        return int(sum(map(np.prod, map(attrgetter("output_shape"), self.views))))
