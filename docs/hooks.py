@@ -1,7 +1,8 @@
-"""What mkdocs takes from the code while it builds: a page per method, the gallery, and tables in
-other pages.
+"""What mkdocs takes from the code while it builds: pages of all methods, of each method and of the
+commands, the gallery, and tables in other pages.
 
-A line `<!-- made here: NAME -->` in a page stands for what the function NAME below returns.
+A line `<!-- made here: NAME -->` in a page stands for what the function NAME below returns; README,
+which is not built, has the text itself between that line and `<!-- end -->`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from inspect import cleandoc
 from pathlib import Path
 from typing import Any
 
-from vedute import methods
+from vedute import commands, methods
 from vedute.estimators import settings
 from vedute.estimators.base import Estimator
 from vedute.estimators.neural import NeuralEstimator
@@ -44,18 +45,17 @@ stories = sibling("stories")
 
 
 def on_config(config: Any) -> Any:
-    pages = [{name: address(name)} for name in in_order()]
-    config["nav"].insert(-1, {"Methods": pages})  # before the reference
-    tell = [{stories.title(name): f"gallery/{name}.md"} for name in stories.names()]
-    config["nav"].insert(1, {"Gallery": tell})  # after the quickstart
+    sections = {title: pages for section in config["nav"] for title, pages in section.items()}
+    sections["Methods"] += [{name: address(name)} for name in in_order()]
+    sections["Gallery"] += [{stories.title(name): f"gallery/{name}.md"} for name in stories.names()]
     return config
 
 
 def on_files(files: Any, config: Any) -> Any:
     from mkdocs.structure.files import File
 
-    for name in methods.of_this_package():
-        files.append(File.generated(config, address(name), content=page(name)))
+    for name, text in generated().items():
+        files.append(File.generated(config, name, content=text))
     for name in stories.names():
         for path in sorted(stories.made(name).iterdir()):
             files.append(File.generated(config, f"gallery/{path.name}", abs_src_path=str(path)))
@@ -71,6 +71,12 @@ def address(name: str) -> str:
     return f"methods/{name}.md"
 
 
+def generated() -> dict[str, str]:
+    """Pages that are made from the code as a whole, by path."""
+    pages = {address(name): page(name) for name in methods.of_this_package()}
+    return pages | {"methods.md": all_methods(), "commands.md": command_line()}
+
+
 # Tables of all methods.
 
 
@@ -81,10 +87,91 @@ def in_order() -> list[str]:
     return sorted(found, key=lambda k: (not issubclass(found[k], NeuralEstimator), -year[k]))
 
 
+METHODS = """# All methods
+
+After this page you know what each method does with missing views, and where its settings are.
+
+Every method takes any pattern of missing views, in training and after, also on new rows. *Imputes*
+means that it fills missing views with intervals; *generates*, that it also makes new samples. A
+method without clusters of its own leaves them to k-means. `vedute list methods` prints this table.
+"""
+
+
 def all_methods() -> str:
-    """One line per method."""
-    rows = [{"method": f"[`{name}`]({address(name)})"} | known(name) for name in in_order()]
-    return table(rows[0], [row.values() for row in rows])
+    """A page with one line per method, by family."""
+    sections = [METHODS]
+    for family, names in by_family().items():
+        rows = [{"method": f"[`{name}`]({address(name)})"} | known(name) for name in names]
+        sections.append(f"## {family}\n\n{table(rows[0], [row.values() for row in rows])}\n")
+    return "\n".join(sections)
+
+
+def by_family() -> dict[str, list[str]]:
+    """Names of methods by family, those that train first, the newest of them first."""
+    families: dict[str, list[str]] = {
+        "Default and paper": [],
+        "Fills": [],
+        "Multimodal VAEs": [],
+        "Clustering incomplete views": [],
+    }
+    for name in in_order():
+        kind = methods.find(name).__module__.split(".")[2]
+        vae = "VAE" in methods.written(name)[0]
+        deep = "Multimodal VAEs" if vae else "Clustering incomplete views"
+        families[{"fills": "Fills", "deep": deep}.get(kind, "Default and paper")].append(name)
+    return families
+
+
+ABOUT = {
+    "Default and paper": "MVP, and Blend, which averages it with three fills",
+    "Fills": "seconds, no training",
+    "Multimodal VAEs": "one latent space; they impute, generate, take images",
+    "Clustering incomplete views": "eight methods of the literature; four take two views at a time",
+}
+
+
+def families() -> str:
+    """One line per family, for README."""
+    lines = []
+    for family, names in by_family().items():
+        listed = ", ".join(f"`{name}`" for name in names)
+        lines.append(f"- **{family}** ({ABOUT[family]}): {listed}")
+    return "\n".join(lines)
+
+
+COMMANDS = """# Command line
+
+After this page you know every command and its options.
+
+Exit codes: 0 done, 1 understood and the answer is no, 2 the input or the command is wrong, 3 disk
+or memory. `--json` prints [one object](promises.md#what-json-prints). `vedute --install-completion`
+lets the shell complete commands and options.
+"""
+
+
+def command_line() -> str:
+    """A page with every command of this package: what it does, an example, its options."""
+    from typer.main import get_command
+
+    from vedute.cli import app
+
+    known: Any = get_command(app)
+    sections = [COMMANDS]
+    for name in commands.of_this_package():
+        command, example = known.get_command(None, name), commands.find(name).EXAMPLE
+        rows = [option(p) for p in command.params if p.name != "help" and not p.hidden]
+        text = " ".join(cleandoc(command.help or "").split("\b")[0].split())
+        options = table(["option", "meaning"], rows)
+        parts = f"## {name}", text, f"```text\n{example}\n```", f"{options}\n"
+        sections.append("\n\n".join(parts))
+    return "\n".join(sections)
+
+
+def option(parameter: Any) -> list[str]:
+    """The names of an option or argument, and what it means."""
+    names = parameter.opts if parameter.param_type_name == "option" else [parameter.name.upper()]
+    meaning = " ".join((parameter.help or "").split()).replace("|", "\\|")
+    return [", ".join(f"`{k}`" for k in names), meaning]
 
 
 def known(name: str) -> dict[str, str]:
@@ -118,7 +205,7 @@ def attributes_of_mvp() -> str:
 
 
 MADE: Mapping[str, Callable[[], str]] = {
-    f.__name__: f for f in (all_methods, all_classes, settings_of_mvp, attributes_of_mvp)
+    f.__name__: f for f in (families, all_classes, settings_of_mvp, attributes_of_mvp)
 }
 
 

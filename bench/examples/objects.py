@@ -6,7 +6,7 @@
 #
 # The objects (tables, chairs, cars, airplanes, rifles) are drawn by the package itself. To keep
 # this quick, there are few of them, of 32 × 32 pixels, and two methods that take seconds infer the
-# lost pictures. MVP takes minutes, or a GPU: docs/pictures.md has its pictures.
+# lost pictures. MVP takes minutes, or a GPU: bench/docs/pictures.md has its pictures.
 
 # %%
 import numpy as np

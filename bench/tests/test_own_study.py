@@ -21,11 +21,11 @@ def code(page, kind):
 
 @pytest.fixture
 def place(tmp_path, monkeypatch):
-    """README's study, data, and the method of CONTRIBUTING.md in an installed distribution."""
+    """README's study, data, and the method of docs/own-methods.md in an installed distribution."""
     monkeypatch.chdir(tmp_path)
     (study,), (method, *_) = (
         code(BENCH / "README.md", "toml"),
-        code(ROOT / "CONTRIBUTING.md", "python"),
+        code(ROOT / "docs" / "own-methods.md", "python"),
     )
     install(tmp_path, monkeypatch, "vedute.methods", average=("own_method:Average", method))
     Path("own.toml").write_text(study, encoding="utf-8")

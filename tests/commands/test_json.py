@@ -1,4 +1,4 @@
-"""--json: one object on stdout, with the keys that docs/formats.md names."""
+"""--json: one object on stdout, with the keys that docs/promises.md names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from shell import done, vedute_
 
 from vedute.commands import _command
 
-FORMATS = Path(__file__).parents[2] / "docs" / "formats.md"
+FORMATS = Path(__file__).parents[2] / "docs" / "promises.md"
 STUDY = """
 datasets = ["synthetic"]
 rates = [0.5]
@@ -39,7 +39,7 @@ def place(tmp_path_factory):
 
 
 def documented(command):
-    """The keys of a command in docs/formats.md; those in parentheses are of what is inside."""
+    """The keys of a command in docs/promises.md; those in parentheses are of what is inside."""
     table = FORMATS.read_text(encoding="utf-8").partition("## What `--json`")[2]
     rows = re.findall(r"^\| (.*?) \| (.*?) \|$", table.partition("\n## ")[0], re.MULTILINE)
     (text,) = (keys for names, keys in rows if f"`{command}`" in names.split(", "))

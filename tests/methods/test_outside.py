@@ -16,7 +16,7 @@ from vedute import Blend, methods
 from vedute.data import plugins
 from vedute.estimators import saving
 
-PAGE = Path(__file__).parents[2] / "CONTRIBUTING.md"
+PAGE = Path(__file__).parents[2] / "docs" / "own-methods.md"
 SHORT = ["--set", "steps=20", "--set", "hidden=(8,)", "--set", "device=cpu"]
 LEARNS = {"steps": 20, "hidden": (8,), "device": "cpu", "random_state": 0}
 
@@ -32,8 +32,8 @@ def data(n):
 
 @pytest.fixture
 def place(tmp_path, monkeypatch):
-    """The working folder, with data and the method of CONTRIBUTING.md in a module."""
-    (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S)
+    """The working folder, with data and the method of docs/own-methods.md in a module."""
+    code, *_ = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S)
     (tmp_path / "own_method.py").write_text(code, encoding="utf-8")
     np.savez(tmp_path / "d.npz", **{f"view{v}": x for v, x in enumerate(data(80))})
     monkeypatch.chdir(tmp_path)

@@ -67,7 +67,7 @@ def joined() -> Iterator[None]:
         torch.cuda.set_device(local)
     backend = "cpu:gloo,cuda:nccl" if gpus else "gloo"
     store, rank, size = next(rendezvous("env://"))
-    # On one machine torchrun keeps entries of the store from before a restart; docs/ranks.md
+    # On one machine torchrun keeps entries of the store from before a restart; docs/scale.md
     # describes how to avoid that on several.
     if os.environ.get("GROUP_WORLD_SIZE", "1") == "1":
         start = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")

@@ -1,7 +1,7 @@
 """Numbers of clusters that `n_clusters="auto"` selects on the labelled real sets in VEDUTE_DATA.
 
     python -m vedute_bench.experiments.auto_clusters [--methods lowrank_fill,mvp] [--keep FOLDER]
-    python -m vedute_bench.experiments.auto_clusters --table     print the table of docs/choosing.md
+    python -m vedute_bench.experiments.auto_clusters --table     print the table of docs/clusters.md
 
 The rule is applied to the representation of each method (random_state 0) on complete data and with
 half of the views missing (`bernoulli`, seed 42). With --keep, representations are cached there as

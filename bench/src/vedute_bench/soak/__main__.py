@@ -9,7 +9,7 @@
     python -m vedute_bench.soak --share 0/2            every second batch, if another process
                                                        runs 1/2
 
-    python -m vedute_bench.soak --table                the table in docs/trust.md, from the records
+    python -m vedute_bench.soak --table                the table in docs/soak.md, from the records
 
 Every batch of cases is a line in bench/results/soak/records.jsonl. The exit code is 1 if any case
 failed. `--case fuzz/123` repeats a case by its name.

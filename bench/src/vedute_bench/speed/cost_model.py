@@ -1,7 +1,7 @@
 """Cost model of a training step of MVP, compared with records, and its predictions for more rows.
 
     python -m vedute_bench.speed.cost_model --measure    constants of this machine, one thread
-    python -m vedute_bench.speed.cost_model --table      the tables in docs/scale.md
+    python -m vedute_bench.speed.cost_model --table      the tables in docs/costs.md
 
 A step has L views with widths d_v, hidden layers of h, maps of m, D dimensions, B rows and T = 2
 tables, one of them permuted. A share `known` of the L slots of a row is observed and decoded, and a

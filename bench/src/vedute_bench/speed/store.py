@@ -1,7 +1,7 @@
 """CPU time and peak memory of stores by the number of rows.
 
     python -m vedute_bench.speed.store [ROWS ...]    measures; records in bench/results/store
-    python -m vedute_bench.speed.store --table       the table in docs/scale.md
+    python -m vedute_bench.speed.store --table       the table in docs/costs.md
 
 The data are three views of 50 numbers in .npy files, made in blocks; every view is missing in a
 quarter of the rows. The commands `convert`, `fit` (MVP with its default number of steps) and

@@ -1,4 +1,4 @@
-"""The method in CONTRIBUTING.md is complete: dropped into the folder of methods, it works."""
+"""The method in docs/own-methods.md is complete: dropped into the folder of methods, it works."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from every_method import small
 import vedute
 from vedute import methods
 
-PAGE = Path(__file__).parents[2] / "CONTRIBUTING.md"
+PAGE = Path(__file__).parents[2] / "docs" / "own-methods.md"
 
 
 @pytest.fixture
 def average(tmp_path, monkeypatch):
     """The example as a file in a folder that methods are looked for in."""
-    (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S)
+    code, *_ = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S)
     (tmp_path / "average.py").write_text(code, encoding="utf-8")
     monkeypatch.setattr(methods, "__path__", [*methods.__path__, str(tmp_path)])
     yield methods.find("average")
