@@ -29,6 +29,7 @@ SafeCsv = Annotated[bool, "Put an apostrophe before ids that spreadsheets read a
 Kinds = Annotated[list[str] | None, "VIEW=KIND: What a view holds: counts, text, ..."]
 Force = Annotated[bool, "Replace existing output."]
 Ids = Annotated[bool, "Name samples, and the files and folders of DATA."]
+Title = Annotated[str, "TEXT: The heading of the page, instead of the name of DATA."]
 Values = Annotated[bool, "Keep values and labels of single samples."]
 
 

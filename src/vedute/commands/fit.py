@@ -39,6 +39,7 @@ def run(
     groups: _options.Groups = None,
     resume: Annotated[bool, "Continue an interrupted fit of RUN."] = False,
     report: Annotated[Path | None, "PAGE: Write a page (.html) about it, too."] = None,
+    title: _options.Title = "",
     ids: _options.Ids = True,
     values: _options.Values = True,
     force: _options.Force = False,
@@ -85,7 +86,7 @@ def run(
             checkpoints.clear(place)  # the run is published
         _pages.measure(out, data, method)  # an error here does not lose the model
         if page is not None:
-            pages.write_page(out, page)
+            pages.write_page(out, page, title=title)
     advice = run_folder.FittedRun.of(out).advice()
     wrote = [path for path in (out, report, save_config) if path is not None]
     outputs = {"method": method, "preset": preset, "advice": advice, "wrote": wrote}

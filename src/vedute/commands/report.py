@@ -20,6 +20,10 @@ def run(
     shapes: Annotated[
         list[str] | None, "--shape VIEW=HxW: Show this view as pictures; repeatable."
     ] = None,
+    title: _options.Title = "",
+    split: Annotated[
+        str | None, "COLUMN: Show errors and coverage by the values of this column, too."
+    ] = None,
     force: _options.Force = False,
 ) -> Answer:
     """Write one self-contained page about RUN: its data, training, map, clusters, inferred views.
@@ -29,9 +33,16 @@ def run(
     """
     if not run.is_dir():
         raise ValueError(f"{run} is not a folder that `vedute fit` wrote; name one of these")
-    from vedute.commands import _pages
+    from vedute import io
+    from vedute.commands import _data, _pages
+    from vedute.report import run_folder
+    from vedute.report.columns import column_values
     from vedute.report.page import write_page
 
     with _pages.new(out, force) as part:
-        write_page(run, part, ids, _pages.parse(shapes or ()), values)
+        groups = None
+        if split is not None:
+            entry = _data.open_run(run, run_folder.source_of(run), io.Reading(), None)[2]
+            groups = split, column_values(entry.views, split)
+        write_page(run, part, ids, _pages.parse(shapes or ()), values, title, groups)
     return Answer({"wrote": [out]}, lambda: say(f"wrote {out}"))

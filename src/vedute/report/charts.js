@@ -176,7 +176,41 @@
       radio.addEventListener("change", () => { for (const b of buttons) set(b, true); });
   }
 
+  // Color by a feature: a digit per dot is its shade, 9 is missing.
+  function paints(select) {
+    const figure = select.closest("figure"), dots = [...figure.querySelectorAll("svg .dot")], SHADES = 9;
+    const shade = (word, k, n) => (word === "categories" ? `var(--k${k})` : `var(--r${Math.round((8 * k) / Math.max(n - 1, 1))})`);
+    const key = figure.insertBefore(document.createElement("div"), select.nextSibling);
+    key.className = "legend painted";
+    const paint = () => {
+      const { value } = select, words = (select.selectedOptions[0].dataset.words || "").split("|");
+      const numbers = words.length === 3 && words.every((w) => w !== "" && !Number.isNaN(Number(w)));
+      const kind = numbers ? "numbers" : "categories", n = numbers ? SHADES : words.length;
+      figure.classList.toggle("by-feature", value !== "");
+      dots.forEach((dot, i) => {
+        const k = +value[i];
+        dot.style.setProperty("--c", k === SHADES ? "var(--line)" : shade(kind, k, n));
+        if (value === "") dot.style.removeProperty("--c");
+      });
+      const entry = (color, word) => {
+        const span = document.createElement("span"), mark = span.appendChild(document.createElement("i"));
+        mark.style.setProperty("--c", color);
+        span.append(word);
+        return span;
+      };
+      const shown = numbers ? words.map((w, i) => entry(shade(kind, 4 * i, n), w)) : words.map((w, i) => entry(shade(kind, i, n), w));
+      key.replaceChildren(...(value === "" ? [] : [...shown, entry("var(--line)", "missing")]));
+    };
+    select.hidden = false;
+    select.addEventListener("change", paint);
+    for (const radio of figure.querySelectorAll("input[type=radio]"))
+      radio.addEventListener("change", () => { select.value = ""; paint(); });
+  }
+
   for (const svg of document.querySelectorAll("svg.plot")) new Chart(svg);
+  for (const select of document.querySelectorAll("select.paint")) paints(select);
+  for (const when of ["beforeprint", "afterprint"])
+    addEventListener(when, () => { for (const d of document.querySelectorAll("details.fold")) d.open = when === "beforeprint"; });
   for (const figure of document.querySelectorAll("figure")) legends(figure);
   addEventListener("scroll", hideTip, { passive: true });
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from vedute.data import missing
 from vedute.figures import plots
+from vedute.report import html
 from vedute.report.html import chart, feature_of, figure, number, percent, plain, section, table
 from vedute.report.measure import Array
 from vedute.report.run_folder import FittedRun, public, used_settings
@@ -54,7 +55,8 @@ def data(run: FittedRun) -> str:
         pairs = [[escape(name), *row] for name, row in zip(run.names, cells, strict=True)]
         together = table(["", *run.names], pairs) + f"<p><b>{escape(apart)}.</b></p>" * bool(apart)
         together = plain("Samples that have both views", "on the diagonal, the view", together)
-    return section("data", "Data", lead, patterns, _dependence(run), views, together)
+    more = html.fold("Views, and samples that have both of two", views, together)
+    return section("data", "Data", lead, patterns, _dependence(run), more)
 
 
 def depends(run: FittedRun) -> Array:
@@ -85,7 +87,8 @@ def _dependence(run: FittedRun) -> str:
     words += "to measure errors; where views are really missing for a reason, errors may be "
     words += "larger.</p>"
     heads = ["missing", "feature that differs there", "difference", "p"]
-    return plain(title, note, words + table(heads, rows, 2))
+    tests = f'<p class="hint">{note}</p>{table(heads, rows, 2)}'
+    return plain(title, "", words + html.fold("The features that differ", tests))
 
 
 def unconnected(run: FittedRun) -> str:
@@ -122,7 +125,8 @@ def training(run: FittedRun) -> str:
         lead += f" With so few samples they are needed: <b>after step {second} the model was "
         lead += "refit</b> with the hidden views, for as many steps as had lowered the error. All "
         lead += "results on hidden views are from before the refit."
-    return section("training", "Training", lead, stages(run), f'<div class="two">{pair}</div>')
+    more = html.fold("Curves and stages", f'<div class="two">{pair}</div>', stages(run))
+    return section("training", "Training", lead, more)
 
 
 def ended(records: Sequence[history.Record]) -> str:
@@ -169,9 +173,10 @@ def repeat(run: FittedRun) -> str:
         **({"left out": facts["left_out"]} if facts.get("left_out") else {}),
     }
     settings = {k: _public(run, v) for k, v in used_settings(config).items()}
-    parts = f'<pre tabindex="0">{escape(command)}</pre>', _pairs(origin), "<h3>Settings</h3>"
+    command = f'<pre tabindex="0">{escape(command)}</pre>'
+    more = html.fold("Versions and settings", _pairs(origin), "<h3>Settings</h3>", _pairs(settings))
     lead = "Same data, same versions, same seed: same result."
-    return section("repeat", "To repeat this", lead, *parts, _pairs(settings))
+    return section("repeat", "To repeat this", lead, command, more)
 
 
 def _public(run: FittedRun, word: Any) -> Any:

@@ -28,6 +28,7 @@ UNKNOWN = (
 )
 SHOWN_AT = 0.9  # of intervals
 WIDTH = 1.645  # deviations: so much of a normal distribution lies within
+NAMED = 16  # features of a view that are named one by one
 SHOWN_FEATURES = 120  # features: more are thinned out
 UNLIKE = 20  # features whose deviations differ more have no common unit
 SHARES = ("bernoulli", "categorical")  # values between 0 and 1
@@ -66,8 +67,11 @@ def hidden(run: FittedRun) -> str:
         lines.append([escape(name), *map(percent, shares)])
     note = "weights learned on hidden views; the rest is the mean of each feature"
     trust = plain("Expert weights", note, table(["view", *experts, "mean"], lines))
-    parts = _explained(run), _by_feature(run), _errors(run), one_by_one, trust if lines else ""
-    return section("hidden", "Hidden views", lead, *parts)
+    features = html.fold("Features one by one", _by_feature(run))
+    errors = html.fold("Errors one by one", _errors(run), one_by_one, trust if lines else "")
+    return section(
+        "hidden", "Hidden views", lead, _explained(run), features, errors, intervals(run)
+    )
 
 
 def r2(error: Array, base: Array) -> float:
@@ -101,26 +105,86 @@ def _by_feature(run: FittedRun) -> str:
     results, ranked, shares = run.results, [], dict[str, Array]()
     for v in results.known if run.held_out() else ():
         explained, off = results.explained[v], results.off[v]
+        r = results.correlation.get(v, np.full(len(off), np.nan))
         enough = np.flatnonzero((results.known[v] >= FEWEST) & np.isfinite(explained))
         if len(enough):
             shares[run.names[v]] = np.sort(explained[enough])[::-1]
         names = [feature_of(str(name), run.names[v]) for name in results.features[v]]
-        ranked += [(explained[f], off[f], names[f]) for f in enough]
+        ranked += [(explained[f], r[f], off[f], names[f]) for f in enough]
     ranked.sort(key=lambda row: -row[0])
     if len(ranked) < 2:
-        return ""
-    note = "How much of each feature is explained where its view was hidden: one bump per view, "
-    note += "taller where many features are; the line is the median. 0 % is the mean of the "
-    note += "feature."
+        return _categories(run)
+    note = (
+        "How much of each feature is explained where its view was hidden: one bump per view, "
+        "taller where many features are; the line is the median. 0 % is the mean of the feature."
+    )
     pair, half = "", min(ENDS, len(ranked) // 2)
     for title, rows in (("Best inferred", ranked), ("Worst inferred", ranked[::-1])):
-        lines = [[name, percent(share), number(off)] for share, off, name in rows[:half]]
-        pair += plain(title, "", table(["feature", "explained", "off"], lines))
+        lines = [
+            [
+                name,
+                percent(share),
+                "–" if np.isnan(r) else f"{r:.2f}".replace("-", "−"),
+                number(off),
+            ]
+            for share, r, off, name in rows[:half]
+        ]
+        pair += plain(title, "", table(["feature", "explained", "correlation", "off"], lines))
     height = 0.9 + 0.5 * len(shares)
     drawn = chart("Features one by one", note, height, plots.ridges, shares, wide=True)
-    unit = "Off: half of the inferred values are nearer to the truth than this, in your units. "
-    unit += f"Features with fewer than {FEWEST} hidden values are left out."
-    return f'{drawn}<div class="two">{pair}</div><p class="hint">{unit}</p>'
+    unit = (
+        "Off: half of the inferred values are nearer to the truth than this, in your units. "
+        f"Features with fewer than {FEWEST} hidden values are left out."
+    )
+    return f'{drawn}<div class="two">{pair}</div><p class="hint">{unit}</p>{_categories(run)}'
+
+
+def _categories(run: FittedRun) -> str:
+    """A line for each column of categories that was hidden often enough: how often the inferred
+    category is right, and which ones are confused."""
+    lines, results = [], run.results
+    for key, counts in results.confusions.items():
+        v, _, name = key.partition(".")
+        total, words = int(counts.sum()), [escape(str(k)) for k in results.categories[key]]
+        if total < FEWEST:
+            continue
+        wrong = counts * ~np.eye(len(counts), dtype=bool)
+        pairs = sorted(((n, i, j) for (i, j), n in np.ndenumerate(wrong) if n), reverse=True)[:3]
+        said = ", ".join(f"{words[i]} as {words[j]} ({n})" for n, i, j in pairs) or "none"
+        right, common = np.trace(counts) / total, counts.sum(1).max() / total
+        feature = feature_of(name, run.names[int(v)])
+        lines.append([feature, number(total), percent(right), percent(common), said])
+    heads = ["column", "hidden", "right", "most frequent", "most often confused"]
+    note = "most frequent: how often it would be right to take the most frequent category always"
+    return plain("Categories", note, table(heads, lines)) if lines else ""
+
+
+def by_group(run: FittedRun, name: str, groups: Array) -> str:
+    """The section on the groups of samples (n,) that a column makes; empty without hidden views."""
+    if not len(run.hidden_views()):
+        return ""
+    which, lines = groups[run.hidden_rows()], []
+    error, base, inside = run.errors()[run.method], run.base(), run.results.inside
+    for group in np.unique(groups):
+        mine = which == group
+        share = percent(r2(error[mine], base[mine])) if mine.sum() >= FEWEST else "–"
+        known = len(inside) and np.isfinite(inside[mine]).sum() >= FEWEST
+        covered = percent(np.nanmean(inside[mine])) if known else "–"
+        lines.append(
+            [
+                escape(str(group)),
+                number((groups == group).sum()),
+                number(mine.sum()),
+                share,
+                covered,
+            ]
+        )
+    heads = [name, "samples", "hidden views", "explained", "inside 90 % intervals"]
+    lead = (
+        "Hidden views of each group of samples. Where a group is inferred worse, or its intervals "
+        f"cover less, its imputed values deserve less trust. – for fewer than {FEWEST}."
+    )
+    return section("groups", f"By {name}", escape(lead), table(heads, lines))
 
 
 def _errors(run: FittedRun) -> str:
@@ -137,7 +201,7 @@ def _errors(run: FittedRun) -> str:
 
 
 def intervals(run: FittedRun) -> str:
-    """The section on the coverage of intervals; empty if it was not measured."""
+    """The coverage of intervals, folded; empty if it was not measured."""
     if np.isnan(coverage(run, 0.9)):
         return ""
     lead = "Inferred values come with intervals. Here they are checked on hidden views: the width "
@@ -155,7 +219,8 @@ def intervals(run: FittedRun) -> str:
         note += "; CRPS is the error of the whole predicted distribution in standard deviations: "
         note += "0.564 where only mean and spread of a normal feature are known, 0 at best"
     pair = f'<div class="two">{drawn}{plain("Coverage", note, table(heads, rows))}</div>'
-    return section("intervals", "Intervals", lead, pair)
+    title = f"Intervals: {percent(coverage(run, 0.9))} of hidden values are inside 90 % intervals"
+    return html.fold(title, f'<p class="lead">{lead}</p>{pair}')
 
 
 def coverage(run: FittedRun, level: float) -> float:
@@ -204,8 +269,8 @@ def informs(run: FittedRun) -> str:
     note = "measured where the second view was hidden and the first observed: root mean square "
     note += "error with and without the first, given all other observed views"
     one_more = plain("What one more measurement would buy", note, words)
-    parts = _matrix(run, shares, count), _own(run, shares, gain), one_more
-    return section("views", "Which view informs which", lead, *parts)
+    more = html.fold("Redundant views, and what to measure next", _own(run, shares, gain), one_more)
+    return section("views", "Which view informs which", lead, _matrix(run, shares, count), more)
 
 
 def _matrix(run: FittedRun, shares: Array, counts: Array) -> str:
@@ -249,7 +314,7 @@ def examples(run: FittedRun, shapes: Mapping[str, Sequence[int]]) -> str:
     unknown = [k for k in shapes if k not in run.names]
     if unknown:
         raise ValueError(f"no view {unknown[0]!r}; views are {', '.join(run.names)}")
-    parts = ""
+    narrow = parts = ""
     for v, name in enumerate(run.names):
         stored = tuple(run.facts["shapes"][v])
         shape = tuple(shapes.get(name, stored))
@@ -257,11 +322,16 @@ def examples(run: FittedRun, shapes: Mapping[str, Sequence[int]]) -> str:
             sides = "x".join(map(str, shape))
             raise ValueError(f"view {name!r} has {np.prod(stored)} numbers per sample, not {sides}")
         if v in run.results.truth:
-            parts += _pictures(run, v, shape) if len(shape) > 1 else _profiles(run, v)
-    lead = "Hidden views of single samples, as inferred from the others before the model learned "
-    lead += "from them. They are chosen by rank: their errors are at the 10th, 50th and 90th "
-    lead += "percentile of the view."
-    return section("examples", "Inferred views", lead, parts) if parts else ""
+            if len(shape) == 1 and shape[0] <= NAMED:
+                narrow += _named(run, v)
+            else:
+                parts += _pictures(run, v, shape) if len(shape) > 1 else _profiles(run, v)
+    lead = (
+        "Hidden views of single samples, inferred from the others before the model learned from "
+        "them: a sample with the median error, and for wide views an easy and a hard one as well."
+    )
+    tables = f'<div class="two">{narrow}</div>' if narrow else ""
+    return section("examples", "Inferred views", lead, tables, parts) if narrow + parts else ""
 
 
 def _pictures(run: FittedRun, v: int, shape: Sequence[int]) -> str:
@@ -283,6 +353,41 @@ def _pictures(run: FittedRun, v: int, shape: Sequence[int]) -> str:
     note = f"{len(names)} hidden instances, easiest first; in the last row bright is uncertain."
     body = f'<div class="table"><table class="pictures">{rows}</table></div>'
     return figure(run.names[v], body, note, kind="wide")
+
+
+def _named(run: FittedRun, v: int) -> str:
+    """A table of a typical instance of a narrow view: truth, inferred value and 90 % interval of
+    each feature, by name and in the user's units."""
+    results, lines = run.results, []
+    i = round(0.5 * (len(results.at[v]) - 1))
+    truth, mean, std = (a[v][i].ravel() for a in (results.truth, results.mean, results.std))
+    reach = results.reach.get(v)
+    wide = WIDTH if reach is None else float(np.interp(SHOWN_AT, results.levels, reach[i]))
+    share = str(results.likelihoods[v]) in SHARES
+    names = results.column.get(v, np.arange(len(truth)).astype(str))
+    done = set[str]()
+    for f in np.flatnonzero(~np.isnan(truth)):
+        name, categories = html.feature_name(names[f]), results.categories.get(f"{v}.{names[f]}")
+        if categories is not None and name not in done:
+            words, mine = [str(k) for k in categories], names == names[f]
+            true, inferred = (
+                a[mine] if len(words) > 2 else np.array([1 - a[f], a[f]]) for a in (truth, mean)
+            )
+            best = f"{words[int(inferred.argmax())]} ({percent(inferred.max())})"
+            lines.append(
+                [escape(name), escape(words[int(true.argmax())]), f"<b>{escape(best)}</b>", "–"]
+            )
+            done.add(name)
+        if categories is not None:
+            continue
+        ends = mean[f] - wide * std[f], mean[f] + wide * std[f]
+        within = "–" if share else f"{number(ends[0])} to {number(ends[1])}"
+        inferred = percent(mean[f]) if share else number(mean[f])
+        lines.append([escape(name), number(truth[f]), f"<b>{inferred}</b>", within])
+    who = run.sample(int(results.at[v][i]))
+    note = f"a typical hidden sample{f', {escape(who)}' if who else ''}; the truth was never shown"
+    heads = ["feature", "truth", "inferred", "90 % interval"]
+    return plain(escape(run.names[v]), note, table(heads, lines))
 
 
 def _profiles(run: FittedRun, v: int) -> str:

@@ -67,6 +67,14 @@ def chart(title: str, note: str, height: float, draw: Draw, *shown: Any, wide: b
     return figure(title, body, note, kind="wide")
 
 
+def fold(title: str, *parts: str) -> str:
+    """Parts that a reader opens; printed open. Empty parts are left out."""
+    body = "".join(parts)
+    return (
+        f'<details class="fold"><summary>{escape(title)}</summary>{body}</details>' if body else ""
+    )
+
+
 def plain(title: str, note: str, body: str) -> str:
     """A part without a frame: title, a note (HTML; may be empty), and body."""
     small = f" <small>{note}</small>" if note else ""

@@ -11,11 +11,11 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
-from math import prod
 from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import torch
 from numpy.typing import NDArray
 
@@ -23,7 +23,7 @@ from vedute import methods
 from vedute.analysis.inspection import features
 from vedute.analysis.missingness import missingness
 from vedute.analysis.profiles import profiles
-from vedute.data.frames import Levels, ViewSpec, numbers
+from vedute.data.frames import Levels
 from vedute.data.holdout import HoldOut
 from vedute.data.rows import pieces, slices
 from vedute.data.views import Views
@@ -34,6 +34,14 @@ from vedute.estimators.filling import interval_of
 from vedute.estimators.imputation import DRAWS
 from vedute.figures import plots
 from vedute.nn import noise
+from vedute.report.columns import (
+    categories_of,
+    columns_of,
+    confusions,
+    correlations,
+    painted,
+    widths,
+)
 
 Array = NDArray[Any]
 ByView = dict[int, Array]
@@ -101,13 +109,21 @@ class Results:
     known: ByView = field(default_factory=dict)  # (width,)
     explained: ByView = field(default_factory=dict)  # (width,)
     off: ByView = field(default_factory=dict)  # (width,)
+    correlation: ByView = field(default_factory=dict)  # (width,), of truth and inferred values
+    inside: Array = field(default_factory=_empty)  # (h,), share of values inside 90 % intervals
+    column: dict[int, Array] = field(default_factory=dict)  # (width,), the column of each feature
+    # Columns of categories, by "view.column"
+    confusions: dict[str, Array] = field(default_factory=dict)  # (K, K), true and inferred
+    categories: dict[str, Array] = field(default_factory=dict)  # (K,), their names
     # Features that differ, with columns as in `vedute.analysis`
-    profiles: Array = field(default_factory=_empty)  # (f,), view, feature, effect (K,)
+    profiles: Array = field(default_factory=_empty)  # (f,), view, feature, effect, shares (K,)
     depends: Array = field(default_factory=_empty)  # (t,), as `missingness`
     # Samples
     y: Array = field(default_factory=_empty, metadata=PERSONAL)  # (n,), labels of the data
     plane: Array = field(default_factory=_empty)  # (p, 2), positions in the plane
     plane_rows: Array = field(default_factory=_empty)  # (p,)
+    shades: dict[str, Array] = field(default_factory=dict, metadata=PERSONAL)  # see `painted`
+    shade_names: dict[str, Array] = field(default_factory=dict, metadata=PERSONAL)
     margin: Array = field(default_factory=_empty)  # (n,), relative distance to the next cluster
     runner_up: Array = field(default_factory=_empty)  # (n,), that cluster
     stays: Array = field(default_factory=_empty)  # (n,), of `tries` views left out
@@ -168,7 +184,7 @@ def evidence(model: Estimator, views: Views) -> Results:
     }
     for v, holes in enumerate(views.hole_parts):
         if holes is not None and views.specs is not None:
-            firsts = np.cumsum(_widths(views.specs[v])) - 1
+            firsts = np.cumsum(widths(views.specs[v])) - 1
             for part in pieces(holes):
                 results["gaps"][part, v] = holes[part].flatten(1)[:, firsts].sum(1)
     if views.y is not None:  # objects cannot be stored without pickling
@@ -180,6 +196,7 @@ def evidence(model: Estimator, views: Views) -> Results:
         results |= {"plane": plots.plane(z[rows].astype(np.float64)), "plane_rows": rows}
         if hasattr(model, "labels_"):
             results |= _clusters(model, views, z)
+        results |= painted(views, rows)
         if model.generative:
             results |= _samples(model, views, data, z)
         tests = missingness(data, [features(spec) for spec in model.specs])
@@ -217,8 +234,30 @@ def _clusters(model: Estimator, views: Views, z: Array) -> Fields:
         best = effects.abs().rank(ascending=False, method="first").min(axis=1) <= TRAITS
         described = effects[best].reindex(columns=range(len(counts)))
         names = {k: [*described.index.get_level_values(k).map(str)] for k in ("view", "feature")}
-        fields["profiles"] = records(names | {"effect": described.to_numpy()})
+        shares = zip(("share", "share_of_others"), _shares(model, views, described), strict=True)
+        fields["profiles"] = records(names | {"effect": described.to_numpy()} | dict(shares))
     return fields
+
+
+def _shares(model: Estimator, views: Views, described: pd.DataFrame) -> Array:
+    """Shares of yes in each cluster and in the other samples, (2, f, K); NaN for other features."""
+    shares = np.full((2, *described.shape), np.nan)
+    for v, (view, spec) in enumerate(zip(model.views_, model.specs, strict=True)):
+        if not any(categories_of(spec)) and view.likelihood.name != "bernoulli":
+            continue
+        names, x = [str(k) for k in features(spec)], views.known(v).reshape(len(views), -1)
+        for i, (name, feature) in enumerate(described.index):
+            if str(name) != spec.name or str(feature) not in names:
+                continue
+            column = x[:, names.index(str(feature))]
+            known = ~np.isnan(column)
+            if not np.isin(column[known], (0, 1)).all():
+                continue
+            for k in range(described.shape[1]):
+                for side, mine in enumerate((model.labels_ == k, model.labels_ != k)):
+                    if (known & mine).any():
+                        shares[side, i, k] = column[known & mine].mean()
+    return shares
 
 
 def _on_hidden_views(model: Estimator, views: Views) -> Fields:
@@ -232,14 +271,32 @@ def _on_hidden_views(model: Estimator, views: Views) -> Fields:
     measured: Fields = defaultdict(dict, {k: known[k] for k in WHOLE if k in known})
     measured |= {"held_out": True, "refitted": bool(model.learned_again_)}
     measured |= {"picked": picked, "error": error[picked]}
+    inside = np.full(len(row), np.nan)
     for v, scaler in enumerate(model.scalers):
         if f"known{v}" in known:
             measured["features"][v] = np.array(features(model.specs[v]))
             for name in ("known", "explained", "off"):
-                measured[name][v] = known[f"{name}{v}"]
+                measured[name][v] = known[f"{name}{v}"].copy()
+            own = measured["column"][v] = measured["features"][v].astype(object)
+            for name, columns, levels in columns_of(model.specs[v]):
+                if levels is not None:  # these have `confusions`
+                    own[columns], measured["known"][v][columns] = name, 0
+            measured["column"][v] = own.astype(str)
         mine = view[known["at"]] == v
         if f"mean{v}" not in known or not mine.any() or scaler.mean.size > WIDEST:
             continue
+        true, mean = views.known(v)[row[known["at"]][mine]], known[f"mean{v}"]
+        if f"known{v}" in known:
+            measured["correlation"][v] = correlations(true, mean)
+        if model.views_[v].likelihood.scaled:
+            reach = [np.interp(SAMPLE_LEVEL, known["levels"], r) for r in known[f"reach{v}"]]
+            far = model.views_[v].varying(scaler.distance(true, mean, known[f"std{v}"]))
+            count = (~np.isnan(far)).sum(1)
+            within = (far <= np.array(reach)[:, None]).sum(1)
+            inside[known["at"][mine]] = np.where(count > 0, within / np.maximum(count, 1), np.nan)
+        for name, counts, levels in confusions(model.specs[v], true, mean):
+            measured["confusions"][f"{v}.{name}"] = counts
+            measured["categories"][f"{v}.{name}"] = np.array([str(level) for level in levels])
         # examples, from the smallest error to the largest
         places = np.linspace(0, mine.sum() - 1, min(EXAMPLES, mine.sum())).round().astype(int)
         shown = known["error"][mine].argsort(kind="stable")[places]
@@ -249,6 +306,7 @@ def _on_hidden_views(model: Estimator, views: Views) -> Fields:
         stored = [k for k in ("mean", "std", "reach") if f"{k}{v}" in known]
         for name, a in (kept | {k: known[f"{k}{v}"][shown] for k in stored}).items():
             measured[name][v] = a.astype(np.float32)
+    measured["inside"] = inside[picked]
     return {**measured} | _fills(model, views, row[picked], view[picked])
 
 
@@ -337,8 +395,8 @@ def uncertainty(model: Estimator, data: Views) -> Array:
         total, count = np.zeros((2, len(rows)))
         part = data[rows]
         for v, std in enumerate(imputer.values(part, spread=True)[1]):
-            unit, widths = _moments(model, v)[1], _widths(model.views_[v].spec)
-            weight = np.where(unit > 0, np.repeat(1 / widths, widths), 0.0)  # of a feature: 1
+            unit, wide = _moments(model, v)[1], widths(model.views_[v].spec)
+            weight = np.where(unit > 0, np.repeat(1 / wide, wide), 0.0)  # of a feature: 1
             gap = ~part.seen(v).flatten(1).numpy() & (unit > 0)
             share = np.minimum(std.reshape(gap.shape) / np.where(unit > 0, unit, 1.0), 1.0)
             total += np.where(gap, share, 0.0) @ (weight / (weight.sum() or 1.0))
@@ -359,13 +417,10 @@ def _looked(model: Estimator, views: Views, data: Views) -> dict[int, Looked]:
         ends = np.stack([np.where(seen, observed, a) for a in filled])
         center, unit = _moments(model, v)
         z = (ends - center) / np.where(unit > 0, unit, 1.0)
-        names = features(spec) if spec.columns is None or spec.levels is None else spec.columns
-        starts = np.cumsum([0, *_widths(spec)])
-        columns = [*map(slice, starts[:-1].tolist(), starts[1:].tolist())]
-        far = np.maximum.reduceat(np.abs(z[0]), starts[:-1], axis=1)
-        order = np.lexsort((-far, np.logical_and.reduceat(seen, starts[:-1], axis=1)))
-        levels = spec.levels or [None] * len(columns)
-        named = [*zip(map(str, names), columns, levels, strict=True)]
+        named = [*columns_of(spec)]
+        starts = np.array([at.start for _, at, _ in named])
+        far = np.maximum.reduceat(np.abs(z[0]), starts, axis=1)
+        order = np.lexsort((-far, np.logical_and.reduceat(seen, starts, axis=1)))
         shown[v] = Looked(ends, z, seen, order, named)
     return shown
 
@@ -384,11 +439,6 @@ def _cell(view: Looked, i: int, v: int, f: int) -> Cell:
     value, low, high = view.ends[:, i, first].tolist()
     a, b, c = view.z[:, i, first].clip(-9, 9).tolist()
     return Cell(i, v, name, bool(view.seen[i, first]), value, low, high, word, (a, b, c))
-
-
-def _widths(spec: ViewSpec) -> Array:
-    """The number of columns of each feature: one, or several for more than two categories."""
-    return np.array([*map(numbers, spec.levels or [None] * prod(spec.shape))])
 
 
 def _moments(model: Estimator, v: int) -> tuple[Array, Array]:

@@ -18,6 +18,7 @@ import tomllib
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import date
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
@@ -145,6 +146,7 @@ def _of(model: Estimator, views: Views, source: str, preset: str | None, keep: K
     config = {"method": name_of(type(asked)), "preset": preset, "settings": settings}
     facts = {
         "source": source if datasets.has(source) else str(Path(source).resolve()),
+        "date": date.today().isoformat(),
         "n": len(views),
         "names": names,
         "shapes": [list(s) for s in views.shapes],
@@ -293,6 +295,10 @@ class FittedRun:
     def hidden_views(self) -> Array:
         """The view of each measured hidden instance, (h,)."""
         return self._hidden("view") if self.hidden and self.held_out() else np.empty(0, int)
+
+    def hidden_rows(self) -> Array:
+        """The row of each measured hidden instance, (h,)."""
+        return self._hidden("row")
 
     def base(self) -> Array:
         """The error of mean-fill at the measured hidden instances, (h,)."""

@@ -3,7 +3,7 @@
 (() => {
   const list = document.querySelector(".samples");
   if (!list) return;
-  const heads = list.dataset.heads.split(","), STEP = 10;
+  const heads = list.dataset.heads.split(","), STEP = 6;
   const rest = list.querySelector(".rest"), more = list.querySelector("details.more");
   const made = (fields) => {
     const node = document.createElement("details"), line = node.appendChild(document.createElement("summary"));
@@ -41,6 +41,11 @@
   let matches = entries, shown = STEP, by = null, down = false;
   const show = () => {
     box.replaceChildren(...matches.slice(0, shown).map((e) => (e.node = e.node || made(e.fields))));
+    if (!matches.length) {
+      const none = box.appendChild(document.createElement("p"));
+      none.className = "hint";
+      none.textContent = `No sample matches “${field.value}”. Search by name, by cluster (cluster 3) or by a missing view (missing scan).`;
+    }
     const n = entries.length.toLocaleString("en").replaceAll(",", "\u202f");
     count.textContent = matches.length === entries.length ? `${n} samples` : `${matches.length} of ${n}`;
     button.hidden = matches.length <= shown;

@@ -23,7 +23,7 @@ from vedute.report.html import chart, color, number, percent, plain, table
 from vedute.report.measure import Array, Cell
 from vedute.report.run_folder import FittedRun
 
-FIRST = 10  # lines visible at first
+FIRST = 6  # lines visible at first
 NONE = "–"
 HIGH = 3.0  # standard deviations at the ends of a bar
 MOST_COLORED = 20  # labels with a color of their own
@@ -40,23 +40,30 @@ PRESSED = "background:var(--ink);color:var(--paper);border-color:var(--ink)"
 
 def samples(run: FittedRun) -> str:
     """The section of samples; empty if they were not measured."""
-    results, lead = run.results, "All samples, one line each. "
+    results, how = run.results, ""
     if not len(results.doubt) and not len(results.margin):
         return ""
     if len(results.doubt):
         left = (~run.mask | (run.gap_counts > 0)).any(1) & np.isnan(results.doubt)
         unmeasured = f", and for {number(left.sum())} that were not measured" * bool(left.any())
-        lead += "<b>Uncertainty</b> is averaged over all values of a sample, and views count "
-        lead += "alike: an observed value counts 0 %, an inferred one up to 100 %, where no more "
-        lead += f"is known than the mean of the feature; – where nothing is missing{unmeasured}. "
+        how += (
+            "<b>Uncertainty</b> is averaged over all values of a sample, and views count alike: an "
+            "observed value counts 0 %, an inferred one up to 100 %, where no more is known than "
+            f"the mean of the feature; – where nothing is missing{unmeasured}. "
+        )
     if run.labels is not None and len(results.margin):
-        lead += "Two clusters are named where either is about as near. "
+        how += "Two clusters are named where either is about as near. "
     if len(results.cells):
-        lead += "Open a line to see values in your units, inferred ones <b>bold</b>, of the "
-        lead += f"{len(results.listed)} most uncertain samples: up to 30 features, those that "
-        lead += "are missing and those farthest from the mean. Bars reach from three standard "
-        lead += "deviations below the mean of a feature to three above."
-    return html.section("samples", "Samples", lead, _list(run))
+        how += (
+            f"Values are those of the {len(results.listed)} most uncertain samples: up to 30 "
+            "features, those that are missing and those farthest from the mean. Bars reach from "
+            "three standard deviations below the mean of a feature to three above."
+        )
+    lead = "All samples, one line each, the most uncertain first. "
+    if len(results.cells):
+        lead += "Open a line to see values in your units, inferred ones <b>bold</b>. "
+    key = html.fold("How to read the list", f"<p>{how}</p>") if how else ""
+    return html.section("samples", "Samples", lead, _list(run), key)
 
 
 def _list(run: FittedRun) -> str:
@@ -202,9 +209,8 @@ def representation(run: FittedRun) -> str:
     points, rows = run.results.plane.astype(float), run.results.plane_rows
     if not len(points):
         return ""
-    if run.private:  # the order of rows identifies samples, too
-        order = np.lexsort(points.T)
-        points, rows = points[order], rows[order]
+    order = np.lexsort(points.T) if run.private else np.arange(len(rows))  # which identifies, too
+    points, rows = points[order], rows[order]
     low, high = points.min(0), points.max(0)
     reach = np.maximum((high - low) / 2, 1e-6) * 1.05
     unit = (reach / (PLANE_SIZE / 2 - EDGE)).max()  # the same on both axes
@@ -224,12 +230,28 @@ def representation(run: FittedRun) -> str:
         dots += f'<path class="dot{kinds}" {dot}'
     kind = "t-SNE" if len(points) >= 10 else "principal axes"
     of = "" if len(rows) == len(run.mask) else f"{len(rows)} of {len(run.mask)} samples. "
-    note = f"{of}{kind} of the representation: neighbors here are neighbors in it; distances "
-    note += "between groups mean little. Point at a sample to see what it is."
-    plot = _switch(asked) + FRAME.substitute(dots=dots)
+    note = (
+        f"{of}{kind} of the representation: neighbors here are neighbors in it; distances between "
+        "groups mean little. Point at a sample to see what it is."
+    )
+    plot = _switch(asked) + _features(run, order) + FRAME.substitute(dots=dots)
     lead = "One representation per sample, learned from whatever views it has."
     body = html.figure("The samples in the plane", plot, note, kind="wide map")
     return html.section("map", "Representation", lead, body)
+
+
+def _features(run: FittedRun, order: Array) -> str:
+    """A choice of features to color by, which charts.js shows: their shades, one digit per dot."""
+    options = ""
+    for key, codes in run.results.shades.items():
+        view, _, name = key.partition(".")
+        words = "|".join(run.results.shade_names[key].tolist())
+        digits = "".join(map(str, codes[order].tolist()))
+        data = f'value="{digits}" data-words="{escape(words)}"'
+        options += f"<option {data}>{escape(html.feature_name(name))} · {escape(view)}</option>"
+    first = '<option value="">a feature</option>'
+    label = 'class="paint" aria-label="Color by a feature"'
+    return f"<select {label} hidden>{first}{options}</select>" if options else ""
 
 
 def _switch(asked: list[Coloring]) -> str:
@@ -280,7 +302,8 @@ def clusters(run: FittedRun) -> str:
     if run.results.stability:  # the user did not choose the number
         note = "The number was chosen where clusterings of two halves agree most beyond chance."
         pair += chart("How many clusters", note, 3.0, plots.stability, run.results.stability)
-    parts = words, _traits(run), f'<div class="two">{pair}</div>', _by_cluster(run, run.labels)
+    by_cluster = f'<div class="two">{pair}</div>', _by_cluster(run, run.labels)
+    parts = words, _traits(run), html.fold("Sizes, stability and missing views", *by_cluster)
     return html.section("clusters", "Clusters", lead, *parts)
 
 
@@ -318,11 +341,18 @@ def _traits(run: FittedRun) -> str:
             if np.isfinite(effects[f]):
                 kind, sign = ("up", "+") if effects[f] > 0 else ("down", "")
                 name = html.feature_of(profiles["feature"][f], profiles["view"][f])
-                words += f'<span class="{kind}">{name} <b>{sign}{number(effects[f])}</b></span> '
+                mine, others = profiles["share"][f][k], profiles["share_of_others"][f][k]
+                text = f"{sign}{number(effects[f])}"
+                if np.isfinite(mine):
+                    text = f"{percent(mine)} against {percent(others)}"
+                words += f'<span class="{kind}">{name} <b>{text}</b></span> '
         if words:
             lines.append([f'<i class="{color(k)}"></i>{k}', f'<span class="traits">{words}</span>'])
-    note = "mean of a cluster minus that of all other samples, observed values only, in standard "
-    note += "deviations of the feature; they describe clusters and test nothing"
+    note = (
+        "mean of a cluster minus that of all other samples in standard deviations of the feature, "
+        "or shares of yes in the cluster and in the others; of observed values; they describe "
+        "clusters and test nothing"
+    )
     whole = table(["cluster", "features that differ most"], lines, 9)
     return plain("What makes a cluster", note, whole) if len(profiles) else ""
 
