@@ -174,7 +174,7 @@ def test_the_stub_declares_every_public_name():
 
 # How large and how entangled the package may be: a commit that raises a bar says for what.
 BARS = {
-    "lines": 26_000,
+    "lines": 26_500,  # 26 000, and the verdict, groups and colors of the page
     "files": 200,
     "lines of a class": 260,
     "methods of a class": 30,

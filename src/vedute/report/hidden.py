@@ -28,7 +28,7 @@ UNKNOWN = (
 )
 SHOWN_AT = 0.9  # of intervals
 WIDTH = 1.645  # deviations: so much of a normal distribution lies within
-NAMED = 16  # features of a view that are named one by one
+MOST_NAMED = 16  # features of a view that are named one by one
 SHOWN_FEATURES = 120  # features: more are thinned out
 UNLIKE = 20  # features whose deviations differ more have no common unit
 SHARES = ("bernoulli", "categorical")  # values between 0 and 1
@@ -322,7 +322,7 @@ def examples(run: FittedRun, shapes: Mapping[str, Sequence[int]]) -> str:
             sides = "x".join(map(str, shape))
             raise ValueError(f"view {name!r} has {np.prod(stored)} numbers per sample, not {sides}")
         if v in run.results.truth:
-            if len(shape) == 1 and shape[0] <= NAMED:
+            if len(shape) == 1 and shape[0] <= MOST_NAMED:
                 narrow += _named(run, v)
             else:
                 parts += _pictures(run, v, shape) if len(shape) > 1 else _profiles(run, v)

@@ -289,11 +289,8 @@ def _on_hidden_views(model: Estimator, views: Views) -> Fields:
         if f"known{v}" in known:
             measured["correlation"][v] = correlations(true, mean)
         if model.views_[v].likelihood.scaled:
-            reach = [np.interp(SAMPLE_LEVEL, known["levels"], r) for r in known[f"reach{v}"]]
             far = model.views_[v].varying(scaler.distance(true, mean, known[f"std{v}"]))
-            count = (~np.isnan(far)).sum(1)
-            within = (far <= np.array(reach)[:, None]).sum(1)
-            inside[known["at"][mine]] = np.where(count > 0, within / np.maximum(count, 1), np.nan)
+            inside[known["at"][mine]] = _share_inside(far, known["levels"], known[f"reach{v}"])
         for name, counts, levels in confusions(model.specs[v], true, mean):
             measured["confusions"][f"{v}.{name}"] = counts
             measured["categories"][f"{v}.{name}"] = np.array([str(level) for level in levels])
@@ -308,6 +305,14 @@ def _on_hidden_views(model: Estimator, views: Views) -> Fields:
             measured[name][v] = a.astype(np.float32)
     measured["inside"] = inside[picked]
     return {**measured} | _fills(model, views, row[picked], view[picked])
+
+
+def _share_inside(far: Array, levels: Array, reach: Array) -> Array:
+    """The share of values inside intervals of SAMPLE_LEVEL, (h,), given their distances (h, f) and
+    the reach of intervals of all levels (h, q) in standard deviations; NaN: unknown."""
+    ends = np.array([np.interp(SAMPLE_LEVEL, levels, r) for r in reach])
+    count = (~np.isnan(far)).sum(1)
+    return np.where(count > 0, (far <= ends[:, None]).sum(1) / np.maximum(count, 1), np.nan)
 
 
 def _fills(model: Estimator, views: Views, rows: Array, which: Array) -> Fields:

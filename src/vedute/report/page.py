@@ -13,13 +13,11 @@ from string import Template
 from typing import TYPE_CHECKING, Any
 
 from vedute.data.views import Views
-from vedute.report import html
+from vedute.report import html, samples, verdict
 from vedute.report.columns import Array, column_values
 from vedute.report.data import data, depends, repeat, training, unconnected
 from vedute.report.hidden import by_group, coverage, examples, hidden, informs, r2
 from vedute.report.run_folder import FittedRun, Keep, of_model
-from vedute.report.samples import agreement, clusters, representation, rules, samples
-from vedute.report.verdict import remarks, verdict
 
 if TYPE_CHECKING:
     from vedute.estimators.base import Estimator
@@ -78,7 +76,7 @@ def page(
     rest; deterministic for a given run. groups: name and values (n,) of a column to split by."""
     script = _file("charts.js") + _file("samples.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    rest = clusters, representation, samples, data, training, repeat
+    rest = samples.clusters, samples.representation, samples.samples, data, training, repeat
     split = "" if groups is None else by_group(run, *groups)
     good = hidden(run) + split + examples(run, shapes) + informs(run)
     body = good + "".join(part(run) for part in rest)
@@ -87,7 +85,7 @@ def page(
     return Template(_file("template.html")).substitute(
         title=escape(f"{title} · {run.method} · vedute"),
         policy=f"{POLICY}; script-src 'sha256-{digest}'",
-        style=_file("style.css") + html.palette() + rules(run),
+        style=_file("style.css") + html.palette() + samples.rules(run),
         head=_head(run, title),
         contents="".join(f'<a href="#{name}">{title}</a>' for name, title in titles),
         body=body,
@@ -105,7 +103,7 @@ def _head(run: FittedRun, title: str) -> str:
     lacking, lost = (html.percent(run.facts[k]) for k in ("missing_rows", "missing_slots"))
     n, L = html.number(len(run.mask)), len(run.names)
     advice = run.advice() or ""
-    said = [*remarks(run), advice[:1].upper() + advice[1:], unconnected(run)]
+    said = [*verdict.remarks(run), advice[:1].upper() + advice[1:], unconnected(run)]
     if len(depends(run)):
         said.append("What is missing depends on what is observed: see Data")
     says = "".join(f"<li>{escape(sentence)}.</li>" for sentence in said if sentence)
@@ -117,14 +115,14 @@ def _head(run: FittedRun, title: str) -> str:
     return (
         f'{day}<h1>{escape(title)}</h1><p class="lead">{n} samples in {L} view{"s" * (L > 1)}, '
         f"{done} by {escape(run.method)}; {lacking} of the samples lack a view, {lost} of all "
-        f'views are missing.</p>{verdict(run)}<div class="cards">{numbers}</div>'
+        f'views are missing.</p>{verdict.verdict(run)}<div class="cards">{numbers}</div>'
         + (f'<ul class="says">{says}</ul>' if says else "")
     )
 
 
 def cards(run: FittedRun) -> list[tuple[str, str]]:
     """The headline numbers, each with its caption."""
-    numbers, inside, scored = [], coverage(run, 0.9), agreement(run)
+    numbers, inside, scored = [], coverage(run, 0.9), samples.agreement(run)
     if len(run.hidden_views()):
         shares = {k: r2(e, run.base()) for k, e in run.errors().items()}
         numbers.append((html.percent(shares.pop(run.method)), "of hidden views explained"))

@@ -11,7 +11,7 @@ from vedute.report.hidden import FEW, coverage, r2
 from vedute.report.html import number, percent
 from vedute.report.run_folder import FittedRun
 
-FEWEST = 10  # hidden samples of a view that is graded
+FEWEST_GRADED = 10  # hidden samples of a view that is graded
 OFF = 0.04  # coverage this far from 90 % is worth a sentence
 UNKNOWN = "It is not known how well missing views are inferred: no view was hidden from the fit"
 
@@ -36,7 +36,7 @@ def shares(run: FittedRun) -> dict[str, float]:
     """The share of variance explained by view; views with few hidden samples are left out."""
     view, error, base = run.hidden_views(), run.errors()[run.method], run.base()
     mine = {name: view == v for v, name in enumerate(run.names)}
-    return {k: r2(error[at], base[at]) for k, at in mine.items() if at.sum() >= FEWEST}
+    return {k: r2(error[at], base[at]) for k, at in mine.items() if at.sum() >= FEWEST_GRADED}
 
 
 def verdict(run: FittedRun) -> str:
@@ -53,7 +53,7 @@ def verdict(run: FittedRun) -> str:
             lines += f'<li class="g{i}"><span>{name}</span> {views}: {advice}.</li>'
     unknown = [name for name in run.names if name not in explained]
     if unknown:
-        few = f"fewer than {FEWEST} of their samples were hidden"
+        few = f"fewer than {FEWEST_GRADED} of their samples were hidden"
         lines += f"<li><span>Not known</span> {escape(', '.join(unknown))}: {few}.</li>"
     note = "Shares of the variance of hidden views that the other views explain."
     return f'<ul class="verdict">{lines}</ul><p class="hint">{note}</p>'
