@@ -237,10 +237,11 @@ SETTINGS = (
 
 
 def settings_of(cls: type[Estimator]) -> str:
-    rows = [
-        [f"`{f.name}`", f"`{f.type}`", f"`{f.default!r}`", settings.explained(f)]
-        for f in fields(cls)
-    ]
+    rows = []
+    for f, declaration in zip(fields(cls), settings.declared(cls).values(), strict=True):
+        limits = declaration.limits()
+        meaning = declaration.meaning + (f" {limits[0].upper()}{limits[1:]}." if limits else "")
+        rows.append([f"`{f.name}`", f"`{f.type}`", f"`{f.default!r}`", meaning])
     return table(["setting", "type", "default", "what it does"], rows)
 
 

@@ -113,7 +113,7 @@ def test_other_weights_of_divergences(monkeypatch, settings):
 def test_all_pairs_are_what_cycles_are_on_average():
     """Every other view is a view's neighbour on as many cycles as every other."""
     model, batch = build(3, prior="all_pairs"), batch_of(3)
-    sources = model.sources(batch)
+    sources = Sources.of(batch.mask, batch.present() is None)
     z0 = model.latents(batch, sources)
     own = model.rows(z0).map(sources.spread), z0
     expected, _ = model._divergences(sources, own, own, True, None)
@@ -132,7 +132,11 @@ def test_unbounded_latents(monkeypatch):
     with torch.no_grad():
         for p in model.encoders.parameters():
             p.mul_(2.0)
-    assert 1 < model.latents(batch, model.sources(batch)).mean.abs().max() < MAX_OUTPUT
+    assert (
+        1
+        < model.latents(batch, Sources.of(batch.mask, batch.present() is None)).mean.abs().max()
+        < MAX_OUTPUT
+    )
     compare(monkeypatch, model, batch, 3)
 
 

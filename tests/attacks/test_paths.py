@@ -11,7 +11,7 @@ from PIL import Image
 from shell import done, refused, vedute_
 
 from vedute.estimators.saving import sealed
-from vedute.io.files import atomic_folder, below, complaint
+from vedute.io.files import atomic_folder, below
 
 EVIL = [
     "../../x",
@@ -71,9 +71,10 @@ def test_a_plain_name_is_taken_as_it_is(name, tmp_path):
     path.write_bytes(b"")
 
 
-def test_an_ending_counts_in_the_length():
-    assert complaint("x" * 251, ".csv") is None
-    assert "255 bytes" in complaint("x" * 252, ".csv")
+def test_an_ending_counts_in_the_length(tmp_path):
+    assert below(tmp_path, "x" * 251, ".csv").parent == tmp_path
+    with pytest.raises(ValueError, match="255 bytes"):
+        below(tmp_path, "x" * 252, ".csv")
 
 
 def test_two_names_never_share_a_file(tmp_path):

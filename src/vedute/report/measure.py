@@ -23,7 +23,7 @@ from vedute import methods
 from vedute.analysis.inspection import features
 from vedute.analysis.missingness import missingness
 from vedute.analysis.profiles import profiles
-from vedute.data.frames import Levels
+from vedute.data.frames import Levels, ViewSpec
 from vedute.data.holdout import HoldOut
 from vedute.data.rows import pieces, slices
 from vedute.data.views import Views
@@ -274,14 +274,8 @@ def _on_hidden_views(model: Estimator, views: Views) -> Fields:
     inside = np.full(len(row), np.nan)
     for v, scaler in enumerate(model.scalers):
         if f"known{v}" in known:
-            measured["features"][v] = np.array(features(model.specs[v]))
-            for name in ("known", "explained", "off"):
-                measured[name][v] = known[f"{name}{v}"].copy()
-            own = measured["column"][v] = measured["features"][v].astype(object)
-            for name, columns, levels in columns_of(model.specs[v]):
-                if levels is not None:  # these have `confusions`
-                    own[columns], measured["known"][v][columns] = name, 0
-            measured["column"][v] = own.astype(str)
+            for name, a in _of_features(model.specs[v], known, v).items():
+                measured[name][v] = a
         mine = view[known["at"]] == v
         if f"mean{v}" not in known or not mine.any() or scaler.mean.size > WIDEST:
             continue
@@ -305,6 +299,17 @@ def _on_hidden_views(model: Estimator, views: Views) -> Fields:
             measured[name][v] = a.astype(np.float32)
     measured["inside"] = inside[picked]
     return {**measured} | _fills(model, views, row[picked], view[picked])
+
+
+def _of_features(spec: ViewSpec, known: Fields, v: int) -> dict[str, Array]:
+    """Results for each feature of view v. Columns of categories have `confusions` instead."""
+    results = {name: known[f"{name}{v}"].copy() for name in ("known", "explained", "off")}
+    names = np.array(features(spec))
+    column = names.astype(object)
+    for name, at, levels in columns_of(spec):
+        if levels is not None:
+            column[at], results["known"][at] = name, 0
+    return results | {"features": names, "column": column.astype(str)}
 
 
 def _share_inside(far: Array, levels: Array, reach: Array) -> Array:

@@ -81,7 +81,7 @@ class MixtureCodes(GaussianCodes):
         return drawn(self.model.experts(batch), batch.mask, draws)
 
     def log_prior(self) -> Density:
-        return lambda z: laplace.log_prob(self.model.prior_of(), z)
+        return lambda z: laplace.log_prob(mixture.centred(self.model.widths), z)
 
 
 class PrivateCodes(GaussianCodes):

@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vedute.figures.plots import GREY, styled
-from vedute.io.files import complaint
 from vedute_bench.figures.contact_sheet import Bytes, sheet
 from vedute_bench.summaries.summary import Summary
 
@@ -70,7 +69,7 @@ def load(summary: Summary, dataset: str, rate: float, folder: Path) -> dict[str,
     for label in summary.labels:
         runs = summary.records.get((label, dataset, rate), [])
         names = [str(r["shown"]) for r in runs if r.get("shown")]
-        paths = [folder / name for name in names if complaint(name) is None]
+        paths = [folder / name for name in names if Path(name).name == name]
         for shown in [Shown.load(path) for path in paths if path.is_file()][:1]:
             if all(np.array_equal(shown.images[:, 0], s.images[:, 0]) for s in by_label.values()):
                 by_label[label] = shown
