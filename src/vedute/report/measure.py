@@ -23,7 +23,7 @@ from vedute import methods
 from vedute.analysis.inspection import features
 from vedute.analysis.missingness import missingness
 from vedute.analysis.profiles import profiles
-from vedute.data.frames import Levels, ViewSpec
+from vedute.data import frames
 from vedute.data.holdout import HoldOut
 from vedute.data.rows import pieces, slices
 from vedute.data.views import Views
@@ -301,7 +301,7 @@ def _on_hidden_views(model: Estimator, views: Views) -> Fields:
     return {**measured} | _fills(model, views, row[picked], view[picked])
 
 
-def _of_features(spec: ViewSpec, known: Fields, v: int) -> dict[str, Array]:
+def _of_features(spec: frames.ViewSpec, known: Fields, v: int) -> dict[str, Array]:
     """Results for each feature of view v. Columns of categories have `confusions` instead."""
     results = {name: known[f"{name}{v}"].copy() for name in ("known", "explained", "off")}
     names = np.array(features(spec))
@@ -357,7 +357,7 @@ class Looked(NamedTuple):
     z: Array  # the same in standard deviations from the mean
     seen: Array  # (m, width)
     order: Array  # (m, features): missing ones first, then those farthest from their mean
-    features: list[tuple[str, slice, Levels]]  # name, columns, categories
+    features: list[tuple[str, slice, frames.Levels]]  # name, columns, categories
 
 
 def _samples(model: Estimator, views: Views, data: Views, z: Array) -> Fields:
