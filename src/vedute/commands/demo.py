@@ -37,7 +37,7 @@ FIGURES = {
     "pix.png": "images that were hidden from the model, as it infers them",
 }
 NEXT = (
-    "vedute inspect DATA                              # a folder with one file per view, ...",
+    "vedute inspect DATA",
     "vedute fit DATA -o run --report page.html",
     "vedute impute run -o filled",
 )
@@ -122,7 +122,7 @@ def _show(rows: Sequence[MethodScores], coverage: float, out: Path, files: dict[
     console.print(f"In {out}:")
     for name, what in files.items():
         console.print(f"  {name:22} {what}")
-    console.print("Next, on your own data:")
+    console.print("Next, on your own data, such as a folder with one file per view:")
     for line in NEXT:
         console.print(f"  {line}")
 
