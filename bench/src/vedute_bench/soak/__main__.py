@@ -178,6 +178,8 @@ def table(records: list[dict[str, Any]]) -> str:
         by_part[record["part"]].append(record)
     for part, (meaning, _) in PARTS.items():
         batches = by_part[part]
+        if not batches:
+            continue
         outcomes = Counter[str]()
         for word, n in ((w, n) for r in batches for w, n in r["outcomes"].items()):
             outcomes[word.rpartition(": ")[2]] += n  # summed over containers, methods and formats

@@ -86,7 +86,8 @@ def table() -> str:
         rows.append(
             [f"`{method}`", when, f"{r['error']:.2f}", f"{r['acc']:.0f} %", f"{r['seconds']:.0f} s"]
         )
-    return markdown(["method", "take it for", "error", "clusters", "time"], rows)
+    table = markdown(["method", "take it for", "error", "clusters", "time"], rows)
+    return table.replace("---|--:", "---|---", 1)
 
 
 def minutes(command: str) -> str:
