@@ -23,7 +23,7 @@ from vedute.estimators.base import Estimator
 from vedute.estimators.neural import NeuralEstimator
 from vedute.methods import presets
 
-STUDIES = re.compile(r"\[([^]]+)\]\(\.\./bench/docs/([\w-]+)\.md\)")  # a site of their own
+STUDIES = re.compile(r"\[([^]]+)\]\(((?:\.\./)+bench)/docs/([\w-]+)\.md\)")  # a site of their own
 MARK = re.compile(r"^<!-- made here: (\w+) -->$", re.MULTILINE)
 
 
@@ -64,7 +64,7 @@ def on_files(files: Any, config: Any) -> Any:
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     made = MARK.sub(lambda m: MADE[m[1]](), markdown)
-    return STUDIES.sub(r'<a href="../bench/\2.html">\1</a>', made)
+    return STUDIES.sub(r'<a href="\2/\3.html">\1</a>', made)
 
 
 def address(name: str) -> str:

@@ -95,5 +95,6 @@ print(share.nlargest(5).round(2).to_string())
 # variance is chance of counting, which nothing can infer, so shares are small even where both
 # views know of the same biology; a share near zero says that ATAC does not tell that gene here,
 # and its inferred values should not be used. That kinds of cells are mixed on a map is needed,
-# and no proof that neighbours are alike. [What else infers missing views](../rivals.md) has these
-# data with all cells, genes and methods.
+# and no proof that neighbours are alike.
+# [What else infers missing views](../../bench/docs/rivals.md) has these data with all cells, genes
+# and methods.

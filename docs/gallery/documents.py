@@ -76,6 +76,7 @@ print("Variance of hidden translations that was explained:", parts)
 
 # %% [markdown]
 # **What was learned.** The table says whether a story needs all its translations to find its
-# topic. It is of one draw of missing translations and one seed; [the table of the
-# study](../mvp-clustering.md) has more of both, with a spread of a few per cent. Clusters were
-# found without topics: with your own texts, read some of each cluster before you name it.
+# topic. It is of one draw of missing translations and one seed;
+# [the table of the study](../../bench/docs/mvp-clustering.md) has more of both, with a spread of a
+# few per cent. Clusters were made without topics: with your own texts, read some of each cluster
+# before you name it.
