@@ -41,6 +41,7 @@ from vedute.report.run_folder import FittedRun
 
 HOSTILE = '<b>"questions" & co'
 SMALL = short_mvp(steps=60, warmup=20)
+pytestmark = pytest.mark.slow  # most of these fit and measure a model
 browser = pytest.mark.skipif(
     chromium.PROGRAM is None, reason="there is no Chromium: the page was not opened in a browser"
 )
