@@ -42,6 +42,7 @@ def run(
     with _pages.new(out, force) as part:
         groups = None
         if split is not None:
+            run_folder.FittedRun.of(run)  # a folder that is none is refused as such
             entry = _data.open_run(run, run_folder.source_of(run), io.Reading(), None)[2]
             groups = split, column_values(entry.views, split)
         write_page(run, part, ids, _pages.parse(shapes or ()), values, title, groups)
